@@ -1,0 +1,226 @@
+"""Profiles: one TOML file says which agents, models, sizes and limits a run uses.
+
+A profile is found by name (`extractive`, `openai`, `vllm`, `paper`, ... shipped in `configs/`) or by path.
+Nothing here reads the environment at import; `Environment` is read by whoever starts a run.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from hmars.errors import ConfigError
+from hmars.model import Role
+
+DEFAULT_PROFILE = "extractive"
+REQUIRED_ROLES: tuple[Role, ...] = ("card", "region", "broadcast", "select", "answer")
+
+
+class Section(BaseModel):
+    """A table of a profile: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TokenizerSettings(Section):
+    name: str = "words"
+    """`words` (no download), a Hugging Face name, or the path of a tokenizer.json or a GGUF file."""
+
+
+class PartitionSettings(Section):
+    """Sizes in tokens of the declared tokenizer (S-HMARS App. B)."""
+
+    page_tokens: int = Field(default=1024, ge=8)
+    region_tokens: int = Field(default=16384, ge=8)
+    group_regions: int = Field(default=10, ge=1)
+    snap: Literal["structure", "none"] = "structure"
+    """`none` cuts at exactly the limit, as the paper does."""
+    tolerance: float = Field(default=0.5, ge=0.0, le=0.9)
+    """An edge may lie this fraction of the limit before it, where the text offers a better one."""
+
+    @model_validator(mode="after")
+    def _region_holds_a_page(self) -> PartitionSettings:
+        if self.region_tokens < self.page_tokens:
+            raise ValueError(
+                f"region_tokens ({self.region_tokens}) is smaller than page_tokens "
+                f"({self.page_tokens}); a region must hold at least one page"
+            )
+        return self
+
+
+class EndpointSettings(Section):
+    """A server that speaks OpenAI-compatible chat completions, with one limiter of its own."""
+
+    base_url: str
+    api_key: SecretStr | None = None
+    api_key_env: str | None = None
+    """Environment variable that holds the key. Not needed where `base_url` is local."""
+    headers: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])
+    in_flight: int = Field(default=16, ge=1)
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    timeout_s: float = Field(default=600.0, gt=0)
+    """Of one request, from sending to the last byte."""
+    retries: int = Field(default=3, ge=0)
+    max_wait_s: float = Field(default=120.0, gt=0)
+    """The longest Retry-After that is waited for; a longer one fails the call."""
+    structured: Literal["auto", "json_schema", "json_object", "text"] = "auto"
+    affinity_header: str = "X-Session-ID"
+
+
+class RoleSettings(Section):
+    """Which model plays a role, and how it is asked."""
+
+    endpoint: str
+    model: str
+    temperature: float = Field(default=0.1, ge=0)
+    max_tokens: int = Field(default=1024, ge=1)
+    """The longest reply; twice this when a reply was cut and is asked for again."""
+    context_tokens: int | None = Field(default=None, ge=256)
+    """Context length of the model as served; `None` asks the endpoint where it can tell."""
+    extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Sent with each request, e.g. `chat_template_kwargs = { enable_thinking = false }`."""
+
+
+class SelectSettings(Section):
+    mode: Literal["listwise"] = "listwise"
+
+
+class AnswerSettings(Section):
+    max_prompt_tokens: int = Field(default=13_000, ge=256)
+    """Evidence passed to the answer model, in tokens of the declared tokenizer."""
+
+
+class QuerySettings(Section):
+    read_all_below: int = Field(default=0, ge=0)
+    """A scope with at most this many tokens is read whole, without selection. 0: never."""
+
+
+class PromptSettings(Section):
+    dir: Path | None = None
+    """A folder whose prompt files stand in for the shipped ones of the same name."""
+
+
+class Profile(Section):
+    """A complete configuration of indexing and asking."""
+
+    name: str = DEFAULT_PROFILE
+    agents: Literal["extractive", "model"] = "extractive"
+    tokenizer: TokenizerSettings = TokenizerSettings()
+    partition: PartitionSettings = PartitionSettings()
+    endpoints: dict[str, EndpointSettings] = Field(default_factory=dict[str, EndpointSettings])
+    roles: dict[Role, RoleSettings] = Field(default_factory=dict[Role, RoleSettings])
+    select: SelectSettings = SelectSettings()
+    answer: AnswerSettings = AnswerSettings()
+    query: QuerySettings = QuerySettings()
+    prompts: PromptSettings = PromptSettings()
+
+    @model_validator(mode="after")
+    def _roles_are_complete(self) -> Profile:
+        if self.agents == "model":
+            missing = [role for role in REQUIRED_ROLES if role not in self.roles]
+            if missing:
+                raise ValueError(f"roles.{missing[0]} is missing; agents = 'model' needs it")
+        for role, settings in self.roles.items():
+            if settings.endpoint not in self.endpoints:
+                known = ", ".join(sorted(self.endpoints)) or "none"
+                raise ValueError(
+                    f"roles.{role}.endpoint names '{settings.endpoint}', "
+                    f"which is not under [endpoints] (there: {known})"
+                )
+        return self
+
+
+class Environment(BaseSettings):
+    """Defaults of the command line: HMARS_STORE, HMARS_PROFILE, HMARS_NAMESPACE."""
+
+    model_config = SettingsConfigDict(env_prefix="HMARS_", extra="ignore")
+
+    store: str | None = None
+    profile: str | None = None
+    namespace: str = "default"
+
+
+def profile_names() -> list[str]:
+    """Names of the shipped profiles."""
+    folder = resources.files("hmars.configs")
+    return sorted(
+        item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml")
+    )
+
+
+def load_profile(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Profile:
+    """Read a profile by name or path and apply `key.path=value` overrides (values are TOML).
+
+    Raises:
+        ConfigError: no such profile, not TOML, or a key that does not exist or does not fit; the
+            message names the key and the file.
+    """
+    text, origin = _profile_text(name_or_path)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{origin} is not valid TOML: {error}.") from None
+    for override in overrides:
+        _apply(data, override)
+    data.setdefault("name", Path(origin).stem)
+    try:
+        return Profile.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, origin)) from None
+
+
+def _profile_text(name_or_path: str | Path) -> tuple[str, str]:
+    path = Path(name_or_path)
+    if path.suffix == ".toml" or path.is_file():
+        try:
+            return path.read_text(encoding="utf-8"), str(path)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"The profile file {path} cannot be read: {error}.") from None
+    names = profile_names()
+    if str(name_or_path) not in names:
+        raise ConfigError(
+            f"There is no profile named '{name_or_path}': use one of {', '.join(names)}, "
+            "or the path of a .toml file."
+        )
+    item = resources.files("hmars.configs") / f"{name_or_path}.toml"
+    return item.read_text(encoding="utf-8"), f"{name_or_path}.toml"
+
+
+def _apply(data: dict[str, Any], override: str) -> None:
+    key, separator, raw = override.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"The override '{override}' must read KEY=VALUE.")
+    try:
+        value: Any = tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = raw
+    *parents, last = key.strip().split(".")
+    table = data
+    for parent in parents:
+        child = table.setdefault(parent, {})
+        if not isinstance(child, dict):
+            raise ConfigError(f"The override '{override}' goes through '{parent}', not a table.")
+        table = cast(dict[str, Any], child)
+    table[last] = value
+
+
+def _explain(error: ValidationError, origin: str) -> str:
+    """One sentence for the first problem, without the value (it may be a key)."""
+    problems: Sequence[Mapping[str, Any]] = error.errors(
+        include_input=False, include_url=False, include_context=False
+    )  # type: ignore[assignment]
+    first = problems[0]
+    key = ".".join(str(part) for part in first["loc"])
+    message = str(first["msg"]).removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        message = "there is no such key"
+    where = f"{origin}: {key}" if key else origin
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{where}: {message}{more}."
