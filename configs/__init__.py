@@ -1,0 +1,1 @@
+"""Profiles shipped with hmars, one TOML file each."""
