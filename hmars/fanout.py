@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sized
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -18,26 +18,39 @@ async def fan_out(
 ) -> list[Result]:
     """Apply `work` to every item, at most `workers` at a time; results in the order of the items.
 
-    The first exception cancels what is running and is raised as itself, not as a group.
+    Items are taken one by one as workers become free, so a generator of any length costs no more
+    memory than its results. The first exception (of `work` or of `items`) cancels what is running
+    and is raised as itself, not as a group; nothing is left running, also after a cancellation.
     """
     waiting = enumerate(items)
     results: dict[int, Result] = {}
+    failures: list[BaseException] = []
 
     async def drain() -> None:
-        for position, item in waiting:
-            results[position] = await work(item)
+        # Without an await between "next item" and "take it", workers never see the same item.
+        try:
+            for position, item in waiting:
+                results[position] = await work(item)
+                if failures:
+                    return
+        except BaseException as error:
+            failures.append(error)
+            raise
 
     try:
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(max(1, workers)):
+            for _ in range(_workers(items, workers)):
                 tasks.create_task(drain())
-    except BaseExceptionGroup as group:
-        raise _first(group) from None
+    except BaseExceptionGroup:
+        if not failures:
+            raise
+    if failures:
+        # Also where `work` ended in a CancelledError of its own, which a TaskGroup passes over.
+        raise failures[0]
     return [results[position] for position in sorted(results)]
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group.exceptions[0]
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+def _workers(items: Iterable[object], workers: int) -> int:
+    """No more tasks than there are items, where their number is known."""
+    wanted = max(1, workers)
+    return min(wanted, len(items)) if isinstance(items, Sized) else wanted

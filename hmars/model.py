@@ -242,6 +242,8 @@ class Usage(Frozen):
     """Replies that did not validate and were asked for again with the reason."""
     retries: int = 0
     """Requests sent again after a transport failure."""
+    paths: dict[str, int] = Field(default_factory=dict[str, int])
+    """How often a reply needed help, by kind: fenced, repaired, loop_cut, length_reask, ..."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -251,7 +253,26 @@ class Usage(Frozen):
             completion_tokens=self.completion_tokens + other.completion_tokens,
             reasks=self.reasks + other.reasks,
             retries=self.retries + other.retries,
+            paths={
+                path: self.paths.get(path, 0) + other.paths.get(path, 0)
+                for path in sorted({*self.paths, *other.paths})
+            },
         )
+
+
+class CallRecord(Frozen):
+    """One finished question to a model, without its text: for history and bills."""
+
+    ts: str
+    """ISO 8601 time in UTC at which it ended."""
+    role: Role
+    model: str
+    prompt: str
+    """Prompt id and version, `select_pages@1`."""
+    usage: Usage
+    seconds: float
+    outcome: str
+    """`ok`, `cached`, `cancelled`, or the problem it failed with (`timeout`, `auth`, ...)."""
 
 
 class Failure(Frozen):
@@ -301,6 +322,8 @@ class Ledger(Frozen):
 class Citation(Frozen):
     """A quotation that equals `text[start:end]` of the document (promise 3)."""
 
+    number: int
+    """The [number] in the answer's text that it stands behind; several may share one."""
     document: str
     page: int
     label: str

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from hmars.model import Role, Usage
+from hmars.model import CallRecord, Role, Usage
 
 Output = TypeVar("Output", bound=BaseModel)
+StructuredMode = Literal["json_schema", "json_object", "text"]
+Notify = Callable[[str], None]
+"""Takes one line for a human: a warning, or what is being waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model wants made; `arguments` is the text it wrote, JSON or not."""
+
+    id: str
+    name: str
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Of an assistant message that is passed back."""
+    tool_call_id: str = ""
+    """Of a `tool` message: the call it answers."""
+    reasoning: str = ""
+    """Earlier thinking of an assistant message, passed back as `reasoning_content`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +53,8 @@ class PromptRef:
 class ChatRequest:
     """One question to a model.
 
-    Everything but `affinity`, `documents`, `prompt_tokens` and `on_text` is part of the cache key.
+    Everything but `affinity`, `documents`, `prompt_tokens`, `prompt_tokens_exact` and `on_text` is
+    part of the cache key.
     """
 
     role: Role
@@ -46,13 +65,23 @@ class ChatRequest:
     max_tokens: int | None = None
     """Overrides the role's `max_tokens`."""
     affinity: str = ""
-    """Equal for requests that share a long prefix (a region's key): a router keeps them together."""
+    """Equal for requests that share a long prefix (a region's key), so that a router keeps them
+    on one replica."""
     documents: tuple[str, ...] = ()
     """Ids of the documents whose text is inside: forgetting one forgets the cached reply."""
     prompt_tokens: int | None = None
     """Our own count of the prompt; a server that reports far fewer has cut it."""
+    prompt_tokens_exact: bool = False
+    """The count was made with the model's own tokenizer, so a smaller gap already shows a cut."""
     on_text: Callable[[str], None] | None = field(default=None, compare=False)
-    """Called with each piece of the reply as it arrives; asks for a streamed reply."""
+    """Called with each piece of the first attempt's reply as it arrives; asks for a stream."""
+    top_logprobs: int | None = None
+    """How many alternatives of the first token to return, in `ChatReply.extra["top_logprobs"]`."""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """Function tools in OpenAI's form."""
+    tool_choice: str | Mapping[str, Any] | None = None
+    mode: StructuredMode | None = None
+    """How the endpoint is asked for `output`; decided by the stack, not by who asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +93,12 @@ class ChatReply:
     """The validated reply, of the type `request.output`."""
     finish_reason: str = "stop"
     reasoning: str = ""
-    usage: Usage = Usage(calls=1)
+    usage: Usage = field(default_factory=lambda: Usage(calls=1))
     model: str = ""
     from_cache: bool = False
+    tool_calls: tuple[ToolCall, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    """`top_logprobs`: list of (token, log probability) for the first token, best first."""
 
 
 class ChatModel(Protocol):
@@ -89,6 +120,12 @@ class ReplyCache(Protocol):
     async def get_reply(self, key: str) -> str | None: ...
 
     async def put_reply(self, key: str, payload: str, documents: tuple[str, ...]) -> None: ...
+
+
+class CallLog(Protocol):
+    """The history of calls, kept by the store. Records hold no text of prompts or replies."""
+
+    async def log_call(self, record: CallRecord) -> None: ...
 
 
 def value_of(reply: ChatReply, output: type[Output]) -> Output:
