@@ -204,6 +204,8 @@ class Document:
     cards_missing: int = 0
     cards_degraded: int = 0
     warnings: tuple[str, ...] = ()
+    version: int = 1
+    """One more at each change of the text: what was cited from an earlier one may have moved."""
 
     @property
     def complete(self) -> bool:
