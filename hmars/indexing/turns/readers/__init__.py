@@ -1,0 +1,1 @@
+"""Readers, a module for each family of chat formats."""
