@@ -1,6 +1,6 @@
 """Profiles: one TOML file says which agents, models, sizes and limits a run uses.
 
-A profile is found by name (`extractive`, `openai`, `vllm`, `paper`, ... shipped in `configs/`) or by path.
+A profile is found by name (`extractive`, `openai`, `vllm`, ... shipped in `configs/`) or by path.
 Nothing here reads the environment at import; `Environment` is read by whoever starts a run.
 """
 
@@ -30,7 +30,12 @@ class Section(BaseModel):
 
 class TokenizerSettings(Section):
     name: str = "words"
-    """`words` (no download), a Hugging Face name, or the path of a tokenizer.json or a GGUF file."""
+    """`words` (no download), a Hugging Face name, or the path of a tokenizer.json or GGUF file."""
+
+    @property
+    def exact(self) -> bool:
+        """It is some model's own tokenizer, not an estimate."""
+        return self.name != "words"
 
 
 class PartitionSettings(Section):
@@ -71,7 +76,10 @@ class EndpointSettings(Section):
     max_wait_s: float = Field(default=120.0, gt=0)
     """The longest Retry-After that is waited for; a longer one fails the call."""
     structured: Literal["auto", "json_schema", "json_object", "text"] = "auto"
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """Name under which this server takes the longest reply."""
     affinity_header: str = "X-Session-ID"
+    """Carries a stable key of the region, so that a router keeps its calls on one replica."""
 
 
 class RoleSettings(Section):
@@ -80,6 +88,8 @@ class RoleSettings(Section):
     endpoint: str
     model: str
     temperature: float = Field(default=0.1, ge=0)
+    send_temperature: bool = True
+    """False for models that refuse any temperature but their own."""
     max_tokens: int = Field(default=1024, ge=1)
     """The longest reply; twice this when a reply was cut and is asked for again."""
     context_tokens: int | None = Field(default=None, ge=256)
