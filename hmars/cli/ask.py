@@ -1,0 +1,76 @@
+"""`hmars ask`: one question, an answer with proof."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from hmars.cli.options import AsJson, Namespace, Overrides, ProfileName, Store, open_memory
+from hmars.cli.output import progress_display, write
+from hmars.cli.render import answer_text, proof_text
+from hmars.model import Answer
+
+
+def command(
+    question: Annotated[str, typer.Argument(help="What to ask.")],
+    document: Annotated[
+        list[str] | None,
+        typer.Option("--document", "-d", help="Ask only this document (id, title or path)."),
+    ] = None,
+    store: Store = None,
+    namespace: Namespace = None,
+    profile: ProfileName = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+    no_stream: Annotated[
+        bool, typer.Option("--no-stream", help="Print the answer when it is complete.")
+    ] = False,
+) -> None:
+    """Ask a question of everything indexed, or of one document."""
+    if not question.strip():
+        raise typer.BadParameter("the question is empty")
+    streams = sys.stdout.isatty() and not (as_json or no_stream)
+    streamed: list[str] = []
+
+    def on_text(piece: str) -> None:
+        streamed.append(piece)
+        sys.stdout.write(piece)
+        sys.stdout.flush()
+
+    async def run() -> tuple[Answer, dict[str, str]]:
+        with progress_display() as display:
+            memory = open_memory(store, namespace, profile, overrides, on_progress=display)
+            async with memory:
+                beat = asyncio.create_task(display.heartbeat())
+                try:
+                    answer = await memory.ask(
+                        question, document=document, on_text=on_text if streams else None
+                    )
+                finally:
+                    beat.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await beat
+                titles = {item.id: item.title for item in await memory.documents()}
+                return answer, titles
+
+    answer, titles = asyncio.run(run())
+    if as_json:
+        write(answer.model_dump_json())
+    else:
+        _print(answer, titles, "".join(streamed))
+    raise typer.Exit(0 if answer.ledger.ok else 1)
+
+
+def _print(answer: Answer, titles: dict[str, str], streamed: str) -> None:
+    """The rest of an answer that was streamed, or all of it."""
+    text = answer_text(answer)
+    if streamed and text.startswith(streamed):
+        write(text[len(streamed) :])
+    else:
+        # What was streamed held a mark or a quotation that did not stand up to verification.
+        write(("\n\n" if streamed else "") + text)
+    write("\n" + proof_text(answer, titles))

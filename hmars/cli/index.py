@@ -1,0 +1,136 @@
+"""`hmars index`: read files into memory, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hmars.cli.options import AsJson, Namespace, Overrides, ProfileName, Store, open_memory
+from hmars.cli.output import ProgressDisplay, note, progress_display, write
+from hmars.cli.render import estimate_text, plural, report_text
+from hmars.errors import InputError, MissingExtraError
+from hmars.memory import Estimate, Memory, find_files
+from hmars.model import IndexReport
+
+Failure = InputError | MissingExtraError
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asked for."""
+
+    paths: Sequence[Path]
+    password: str | None
+    title: str | None
+    estimate: bool
+    as_json: bool
+
+
+@dataclass
+class Run:
+    """What became of each file."""
+
+    done: list[IndexReport | Estimate] = field(default_factory=list[IndexReport | Estimate])
+    failures: list[tuple[Path, Failure]] = field(default_factory=list[tuple[Path, Failure]])
+
+    @property
+    def exit_code(self) -> int:
+        """0 all is well, 1 some of it is, 3 none."""
+        if not self.done:
+            return 3
+        degraded = any(
+            isinstance(report, IndexReport) and (report.cards.degraded or report.regional.degraded)
+            for report in self.done
+        )
+        return 1 if self.failures or degraded else 0
+
+
+def command(
+    files: Annotated[list[Path], typer.Argument(help="Files or folders to read.")],
+    store: Store = None,
+    namespace: Namespace = None,
+    profile: ProfileName = None,
+    overrides: Overrides = None,
+    title: Annotated[str | None, typer.Option(help="Title to cite it by (one file).")] = None,
+    glob: Annotated[
+        str | None, typer.Option(help="Of folders, take only files like this, e.g. '*.py'.")
+    ] = None,
+    password: Annotated[str | None, typer.Option(help="Password of encrypted files.")] = None,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what it would take; spend nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Index files. Running it again on the same text makes no model calls."""
+    paths = _existing(files, glob)
+    if title is not None and len(paths) > 1:
+        raise typer.BadParameter("--title names one file, and there are several")
+    wanted = Wanted(paths, password, title, estimate, as_json)
+
+    async def work() -> Run:
+        with progress_display() as display:
+            memory = open_memory(store, namespace, profile, overrides, on_progress=display)
+            async with memory:
+                beat = asyncio.create_task(display.heartbeat())
+                try:
+                    return await _each(memory, wanted, display)
+                finally:
+                    beat.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await beat
+
+    run = asyncio.run(work())
+    if len(paths) > 1:
+        verb = "estimated" if estimate else "indexed"
+        note(f"hmars: {plural(len(run.done), 'file')} {verb}, {len(run.failures)} not.")
+        for path, error in run.failures:
+            note(f"  {path}: {error}")
+    raise typer.Exit(run.exit_code)
+
+
+def _existing(files: Sequence[Path], glob: str | None) -> list[Path]:
+    for path in files:
+        if not path.exists():
+            raise typer.BadParameter(f"there is no file or folder {path}")
+    found = find_files(files, glob)
+    if not found:
+        raise typer.BadParameter("no file matches")
+    return found
+
+
+async def _each(memory: Memory, wanted: Wanted, display: ProgressDisplay) -> Run:
+    """One file after the other; a bad one never stops the rest."""
+    run = Run()
+    for path in wanted.paths:
+        display.start(f"{path.name}: " if len(wanted.paths) > 1 else "")
+        try:
+            if wanted.estimate:
+                result = await memory.estimate(path, password=wanted.password)
+            else:
+                result = await memory.add(path, title=wanted.title, password=wanted.password)
+        except (InputError, MissingExtraError) as error:
+            run.failures.append((path, error))
+            if wanted.as_json:
+                write(json.dumps({"file": str(path), "error": str(error)}, ensure_ascii=False))
+            else:
+                note(f"hmars: {error}")
+            continue
+        run.done.append(result)
+        _show(result, wanted.as_json)
+    return run
+
+
+def _show(result: IndexReport | Estimate, as_json: bool) -> None:
+    if as_json:
+        write(result.model_dump_json())
+    elif isinstance(result, IndexReport):
+        write(report_text(result))
+    else:
+        write(estimate_text(result))

@@ -1,0 +1,50 @@
+"""The `hmars` command. A thin shell over `hmars.memory.Memory`; the outermost place for errors."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import typer
+
+from hmars.cli import ask, demo, index, manage, show
+from hmars.cli.output import note
+from hmars.errors import HmarsError
+
+app = typer.Typer(
+    name="hmars",
+    help="Long-context memory that reads everything and can prove it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("index")(index.command)
+app.command("ask")(ask.command)
+app.command("show")(show.command)
+app.command("list")(manage.list_command)
+app.command("forget")(manage.forget_command)
+app.command("doctor")(manage.doctor_command)
+app.command("demo")(demo.command)
+app.command("prompts")(manage.prompts_command)
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line; every expected error is one sentence on stderr and an exit code."""
+    try:
+        app()
+    except HmarsError as error:
+        note(f"hmars: {error}")
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        note("hmars: interrupted; what was written so far is kept, run the same command to go on.")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

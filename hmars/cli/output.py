@@ -1,0 +1,119 @@
+"""What the command line shows: progress and notes on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+from hmars.model import Progress
+
+HEARTBEAT_SECONDS = 20.0
+
+
+def write(text: str, stream: TextIO | None = None) -> None:
+    """A result on stdout, whatever its characters and whatever the terminal's encoding."""
+    out = stream or sys.stdout
+    data = text if text.endswith("\n") else text + "\n"
+    try:
+        out.write(data)
+    except UnicodeEncodeError:
+        encoding = out.encoding or "utf-8"
+        out.write(data.encode(encoding, "backslashreplace").decode(encoding))
+    out.flush()
+
+
+def note(text: str) -> None:
+    """A line for people on stderr."""
+    write(text, sys.stderr)
+
+
+@dataclass
+class ProgressDisplay:
+    """Bars on a terminal, plain lines elsewhere; a line at least every 20 s while waiting."""
+
+    console: Console
+    bars: Bars | None
+    prefix: str = ""
+    _tasks: dict[str, int] = field(default_factory=dict[str, int])
+    _last: Progress | None = None
+    _quiet_beats: int = 0
+
+    def __call__(self, progress: Progress) -> None:
+        self._last = progress
+        self._quiet_beats = 0
+        if self.bars is not None:
+            self._show_bar(self.bars, progress)
+        elif self._worth_a_line(progress):
+            self._line(progress)
+
+    def start(self, prefix: str) -> None:
+        """Begin another document: new bars, lines with its name."""
+        self.prefix = prefix
+        self._tasks.clear()
+        self._last = None
+
+    async def heartbeat(self) -> None:
+        """Say what is waited for, while nothing else is said."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            self._quiet_beats += 1
+            if self.bars is None and self._last is not None:
+                waited = int(self._quiet_beats * HEARTBEAT_SECONDS)
+                last = self._last
+                note(
+                    f"{self.prefix}{last.stage}: {last.done} of {last.total}, "
+                    f"nothing new for {waited} s"
+                )
+
+    def _show_bar(self, bars: Bars, progress: Progress) -> None:
+        task = self._tasks.get(progress.stage)
+        if task is None:
+            task = bars.add_task(f"{self.prefix}{progress.stage}", total=progress.total or None)
+            self._tasks[progress.stage] = task
+        description = f"{self.prefix}{progress.stage}"
+        if progress.note:
+            description += f" ({progress.note})"
+        bars.update(
+            task,  # type: ignore[arg-type]
+            completed=progress.done,
+            total=progress.total or None,
+            description=description,
+        )
+
+    def _worth_a_line(self, progress: Progress) -> bool:
+        """First, last, each tenth of the way, and whatever carries a note."""
+        if progress.note or progress.done in (0, progress.total):
+            return True
+        step = max(1, progress.total // 10)
+        return progress.done % step == 0
+
+    def _line(self, progress: Progress) -> None:
+        extra = f" ({progress.note})" if progress.note else ""
+        note(f"{self.prefix}{progress.stage}: {progress.done} of {progress.total}{extra}")
+
+
+@contextmanager
+def progress_display() -> Iterator[ProgressDisplay]:
+    """A display that is gone from the terminal when the block ends."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield ProgressDisplay(console, None)
+        return
+    bars = Bars(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    with bars:
+        yield ProgressDisplay(console, bars)

@@ -1,0 +1,151 @@
+"""Turn results into text for people. JSON output prints the models themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hmars.memory import Estimate, Finding
+from hmars.model import Answer, Citation, Document, IndexReport, Ledger, Usage
+
+
+def answer_text(answer: Answer) -> str:
+    return answer.answer
+
+
+def proof_text(answer: Answer, titles: Mapping[str, str]) -> str:
+    """Citations, ledger and cost below an answer."""
+    parts: list[str] = []
+    if answer.citations:
+        parts.append("\n".join(_citation(citation, titles) for citation in answer.citations))
+    parts.append(ledger_text(answer))
+    return "\n\n".join(parts)
+
+
+def _citation(citation: Citation, titles: Mapping[str, str]) -> str:
+    title = titles.get(citation.document, citation.document)
+    quote = " ".join(citation.quote.split())
+    place = f"{title}, {citation.label} (page {citation.page}, {citation.start}-{citation.end})"
+    return f"  [{citation.number}] “{quote}”\n      {place}"
+
+
+def ledger_text(answer: Answer) -> str:
+    """One line that says what was read, one for each thing that was not, one for the cost."""
+    ledger = answer.ledger
+    lines = [_read_line(answer)]
+    for failure in ledger.failures:
+        place = f"region {failure.region}" if failure.region else f"group {failure.group}"
+        lines.append(f"  {failure.stage} failed, {failure.document} {place}: {failure.reason}")
+    if ledger.regions_without_card:
+        lines.append(
+            f"  {plural(ledger.regions_without_card, 'region')} had no memory card yet: "
+            "the index is unfinished, run `hmars index` again."
+        )
+    if ledger.pages_left_out:
+        lines.append(
+            f"  {plural(ledger.pages_left_out, 'selected page')} did not fit the answer prompt."
+        )
+    if ledger.rejected_quotes:
+        lines.append(f"  {plural(ledger.rejected_quotes, 'quotation')} could not be verified.")
+    lines += [f"  {text}" for text in ledger.notes]
+    lines.append(cost_text(answer.usage, answer.seconds.total))
+    return "\n".join(lines)
+
+
+def _read_line(answer: Answer) -> str:
+    ledger: Ledger = answer.ledger
+    tokens = sum(span.tokens for span in answer.evidence)
+    pages = len({(span.document, span.page) for span in answer.evidence})
+    considered = ledger.regions - ledger.failed - ledger.truncated - ledger.skipped
+    if ledger.read_whole:
+        how = "read whole"
+    else:
+        how = f"{ledger.selected} selected, {ledger.abstained} abstained"
+        how += "".join(
+            f", {count} {name}"
+            for count, name in (
+                (ledger.failed, "failed"),
+                (ledger.truncated, "truncated"),
+                (ledger.skipped, "skipped"),
+            )
+            if count
+        )
+    return (
+        f"Ledger: {considered} of {plural(ledger.regions, 'region')} considered ({how}); "
+        f"evidence: {plural(pages, 'page')}, {tokens:,} tokens."
+    )
+
+
+def cost_text(usage: Mapping[str, Usage], seconds: float) -> str:
+    if not usage:
+        return f"Cost: no model calls; {seconds:.1f} s."
+    parts: list[str] = []
+    for role, cost in usage.items():
+        cached = f", {cost.cached_tokens:,} cached" if cost.cached_tokens else ""
+        parts.append(
+            f"{role} {plural(cost.calls, 'call')} "
+            f"({cost.prompt_tokens:,} tokens in{cached}, {cost.completion_tokens:,} out)"
+        )
+    return f"Cost: {'; '.join(parts)}; {seconds:.1f} s."
+
+
+def report_text(report: IndexReport) -> str:
+    """What `hmars index` says of one document."""
+    cards = report.cards
+    state = "unchanged" if report.unchanged else "indexed"
+    lines = [
+        f"{report.title}: {state} as {report.document}",
+        f"  {report.characters:,} characters, {report.tokens:,} tokens in "
+        f"{plural(report.pages, 'page')}, {plural(report.regions, 'region')}, "
+        f"{plural(report.groups, 'group')}",
+        f"  cards: {cards.written} written, {cards.reused} reused, {cards.degraded} degraded",
+        "  " + cost_text(report.usage, report.seconds.total),
+    ]
+    lines += [f"  warning: {warning}" for warning in report.warnings]
+    return "\n".join(lines)
+
+
+def list_text(documents: Sequence[Document], namespace: str) -> str:
+    if not documents:
+        return f"Nothing is indexed in namespace '{namespace}'."
+    width = max(len(document.id) for document in documents)
+    lines: list[str] = []
+    for document in documents:
+        unfinished = document.cards_missing + document.cards_degraded
+        state = "" if document.complete else f"  unfinished: {plural(unfinished, 'card')} to write"
+        lines.append(
+            f"{document.id:<{width}}  {document.tokens:>11,} tokens  "
+            f"{document.regions:>4} regions  {document.updated[:16]}  {document.title}{state}"
+        )
+    return "\n".join(lines)
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """Calls and tokens by role, to index now and for each question."""
+    lines = [
+        f"{estimate.title}: {estimate.characters:,} characters, {estimate.tokens:,} tokens in "
+        f"{plural(estimate.pages, 'page')}, {plural(estimate.regions, 'region')}, "
+        f"{plural(estimate.groups, 'group')}"
+    ]
+    if not estimate.index and not estimate.question:
+        return lines[0] + "\n  no model calls: this profile quotes the text."
+    for title, roles in (("to index", estimate.index), ("each question", estimate.question)):
+        lines.append(f"  {title}:")
+        lines += [
+            f"    {role:<10} {role_estimate.calls:>6,} calls  "
+            f"{role_estimate.prompt_tokens:>12,} tokens in  "
+            f"{role_estimate.completion_tokens:>10,} out"
+            for role, role_estimate in roles.items()
+        ]
+    return "\n".join(lines)
+
+
+def findings_text(findings: Sequence[Finding]) -> str:
+    if not findings:
+        return "This profile has no models: nothing to check."
+    return "\n".join(finding.as_text() for finding in findings)
+
+
+def plural(count: int, noun: str) -> str:
+    if count == 1:
+        return f"{count:,} {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith(("ry", "ly")) else f"{count:,} {noun}s"

@@ -1,0 +1,377 @@
+"""The facade: one object that indexes texts, answers questions of them and proves the answers.
+
+    async with Memory.open("memory.sqlite", profile="extractive") as memory:
+        report = await memory.add(Path("contract.pdf"))
+        answer = await memory.ask("When does the agreement end?", document=report.document)
+
+Each `..._sync` method does the same without a running loop, and inside a notebook's loop as well:
+it works on a loop of its own in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from hmars.errors import ConfigError, NotFoundError
+from hmars.indexing.estimate import Estimate, estimate
+from hmars.indexing.family import index_agents
+from hmars.indexing.partition import partition
+from hmars.indexing.pipeline import Indexer
+from hmars.indexing.read import read_source
+from hmars.indexing.sources import find_files
+from hmars.llm.probe import Finding, probe
+from hmars.llm.stack import ModelStack
+from hmars.model import (
+    Answer,
+    Document,
+    DocumentIndex,
+    IndexReport,
+    Page,
+    Progress,
+    SourceText,
+    Usage,
+)
+from hmars.portal import Portal
+from hmars.prompts import PromptLibrary
+from hmars.query.agents import QueryAgents, Scope
+from hmars.query.extractive import ExtractiveMemory
+from hmars.query.family import model_query_agents
+from hmars.query.pipeline import AskSettings, ask
+from hmars.settings import DEFAULT_PROFILE, Profile, load_profile
+from hmars.store import AsyncStore, ForgetReport, Store
+from hmars.tokens import Tokenizer, load_tokenizer
+
+__all__ = ["Estimate", "Finding", "ForgetReport", "Memory", "find_files"]
+
+OnProgress = Callable[[Progress], None]
+OnText = Callable[[str], None]
+Source = str | Path | SourceText
+_NEEDS_WORKERS = 16
+
+
+def _ignore(_: str) -> None:
+    return None
+
+
+class Memory:
+    """Documents of one namespace of a store, asked through one profile. Make it with `open`."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        profile: Profile,
+        namespace: str,
+        *,
+        on_progress: OnProgress | None = None,
+        on_warning: Callable[[str], None] = _ignore,
+    ) -> None:
+        self.profile = profile
+        self.namespace = namespace
+        self._store = store
+        self._on_progress = on_progress
+        self._on_warning = on_warning
+        self._prompts = PromptLibrary(profile.prompts.dir)
+        self._tokenizer: Tokenizer | None = None
+        self._stacks: dict[asyncio.AbstractEventLoop, ModelStack] = {}
+        self._extractive = ExtractiveMemory()
+        self._portal = Portal()
+
+    @classmethod
+    def open(
+        cls,
+        store: str | Path,
+        *,
+        profile: str | Path | Profile = DEFAULT_PROFILE,
+        namespace: str = "default",
+        overrides: Sequence[str] = (),
+        create: bool = True,
+        on_progress: OnProgress | None = None,
+        on_warning: Callable[[str], None] = _ignore,
+    ) -> Self:
+        """Open or create a store.
+
+        Args:
+            store: path of a file, or a database URL.
+            profile: name, TOML file, or a `Profile`.
+            overrides: `key.path=value` changes to the profile.
+            create: make the store where there is none; else that is an error.
+            on_progress: called with each step of a long run.
+            on_warning: called with things worth knowing that stop nothing.
+
+        Raises:
+            ConfigError: the profile cannot work.
+            StoreError: the store cannot be used; it is left untouched.
+        """
+        if not isinstance(profile, Profile):
+            profile = load_profile(profile, overrides)
+        elif overrides:
+            raise ConfigError("Overrides need a profile's name or file, not a Profile object.")
+        memory = cls(
+            AsyncStore(Store.open(store, create=create)),
+            profile,
+            namespace,
+            on_progress=on_progress,
+            on_warning=on_warning,
+        )
+        memory._prompts.check()
+        return memory
+
+    # ------------------------------------------------------------ indexing
+
+    async def add(
+        self, source: Source, *, title: str | None = None, password: str | None = None
+    ) -> IndexReport:
+        """Index a file or a text; again after an edit, only what changed is read anew.
+
+        Args:
+            source: a path, a text, or a `SourceText`. A string is taken for a path where such a
+                file exists or where it looks like one; anything else is text.
+            title: shown in citations; by default the file's name or the text's first words.
+            password: of an encrypted file.
+
+        Raises:
+            InputError, EmptyInputError: the file cannot be read, or holds nothing.
+            EndpointError: no model call can succeed; what was written before stays.
+        """
+        began = time.perf_counter()
+        text = await asyncio.to_thread(read_source, source, title=title, password=password)
+        loaded = time.perf_counter()
+        tokenizer = await self._load_tokenizer()
+        stack = self._stack()
+        before = stack.usage() if stack else {}
+        indexer = Indexer(
+            store=self._store,
+            namespace=self.namespace,
+            tokenizer=tokenizer,
+            settings=self.profile.partition,
+            workers=self._workers(),
+            usage=lambda: _spent(stack, before),
+            on_progress=self._on_progress,
+        )
+        models = stack.model if stack else None
+        return await indexer.index(
+            text,
+            lambda document: index_agents(self.profile, models, self._prompts, tokenizer, document),
+            load_seconds=loaded - began,
+        )
+
+    async def estimate(self, source: Source, *, password: str | None = None) -> Estimate:
+        """What `add` and one question would take. Nothing is stored and nobody is called."""
+        tokenizer = await self._load_tokenizer()
+
+        def work() -> Estimate:
+            text = read_source(source, password=password)
+            parts = partition(text, tokenizer, self.profile.partition, "")
+            return estimate(text, parts, self.profile, self._prompts, tokenizer)
+
+        return await asyncio.to_thread(work)
+
+    # ------------------------------------------------------------ asking
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        document: str | Sequence[str] | None = None,
+        on_text: OnText | None = None,
+    ) -> Answer:
+        """Answer from everything in the namespace, or from the documents named.
+
+        Args:
+            question: in words.
+            document: id, unique start of an id, title or path; several are asked together.
+            on_text: called with each piece of the answer while it is written.
+
+        Raises:
+            NotFoundError: no such document here.
+            ConfigError: a document was indexed with another tokenizer than the profile's.
+            ModelError: the answer could not be made at all.
+        """
+        if not question.strip():
+            raise ConfigError("The question is empty.")
+        tokenizer = await self._load_tokenizer()
+        scope = await self._scope(document, tokenizer)
+        stack = self._stack()
+        before = stack.usage() if stack else {}
+        agents = self._query_agents(stack, scope, tokenizer)
+        return await ask(
+            question,
+            scope,
+            agents,
+            AskSettings(
+                max_evidence_tokens=self.profile.answer.max_prompt_tokens,
+                read_all_below=self.profile.query.read_all_below,
+                workers=self._workers(),
+            ),
+            tokenizer,
+            usage=lambda: _spent(stack, before),
+            on_text=on_text,
+            on_progress=self._on_progress,
+        )
+
+    # ------------------------------------------------------------ looking and forgetting
+
+    async def documents(self) -> list[Document]:
+        """What is indexed in this namespace."""
+        return list(await self._store.documents(self.namespace))
+
+    async def hierarchy(self, document: str) -> DocumentIndex:
+        """A document with its pages, regions, groups, cards and regional memories."""
+        found = await self._store.document(self.namespace, document)
+        return await self._store.load_index(self.namespace, found.id)
+
+    async def page(self, document: str, index: int) -> Page:
+        """One page with its exact text; pages are numbered from 1."""
+        found = await self._store.document(self.namespace, document)
+        pages = await self._store.pages(self.namespace, found.id, index, index)
+        if not pages:
+            raise NotFoundError(
+                f"{found.title} has no page {index}: its pages are 1 to {found.pages}."
+            )
+        return pages[0]
+
+    async def forget(self, document: str) -> ForgetReport:
+        """Remove a document, what was written about it and the replies that hold its text."""
+        found = await self._store.document(self.namespace, document)
+        self._extractive.forget(found.id)
+        return await self._store.forget(self.namespace, found.id)
+
+    async def doctor(self) -> list[Finding]:
+        """Try every role's endpoint; empty where the profile has no models."""
+        return await probe(self.profile)
+
+    # ------------------------------------------------------------ without a loop
+
+    def add_sync(
+        self, source: Source, *, title: str | None = None, password: str | None = None
+    ) -> IndexReport:
+        """`add` for callers without a loop of their own."""
+        return self._portal.run(lambda: self.add(source, title=title, password=password))
+
+    def ask_sync(
+        self,
+        question: str,
+        *,
+        document: str | Sequence[str] | None = None,
+        on_text: OnText | None = None,
+    ) -> Answer:
+        """`ask` for callers without a loop of their own."""
+        return self._portal.run(lambda: self.ask(question, document=document, on_text=on_text))
+
+    def documents_sync(self) -> list[Document]:
+        """`documents` for callers without a loop of their own."""
+        return self._portal.run(self.documents)
+
+    def hierarchy_sync(self, document: str) -> DocumentIndex:
+        """`hierarchy` for callers without a loop of their own."""
+        return self._portal.run(lambda: self.hierarchy(document))
+
+    def forget_sync(self, document: str) -> ForgetReport:
+        """`forget` for callers without a loop of their own."""
+        return self._portal.run(lambda: self.forget(document))
+
+    # ------------------------------------------------------------ life
+
+    async def close(self) -> None:
+        """Close connections and the store. Safe to call twice."""
+        await self._close_stack()
+        await asyncio.to_thread(self._portal.close, self._close_stack)
+        await self._store.aclose()
+
+    def close_sync(self) -> None:
+        """`close` for callers without a loop of their own."""
+        self._portal.run(self._store.aclose)
+        self._portal.close(self._close_stack)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close_sync()
+
+    # ------------------------------------------------------------ inside
+
+    async def _close_stack(self) -> None:
+        stack = self._stacks.pop(asyncio.get_running_loop(), None)
+        if stack is not None:
+            await stack.close()
+
+    def _stack(self) -> ModelStack | None:
+        """The models of this loop: connections and limits belong to the loop that made them."""
+        if self.profile.agents == "extractive":
+            return None
+        loop = asyncio.get_running_loop()
+        stack = self._stacks.get(loop)
+        if stack is None:
+            stack = ModelStack(
+                self.profile,
+                cache=self._store.reply_cache(self.namespace),
+                log=self._store.call_log(self.namespace),
+                warn=self._on_warning,
+            )
+            self._stacks[loop] = stack
+        return stack
+
+    def _query_agents(
+        self, stack: ModelStack | None, scope: Scope, tokenizer: Tokenizer
+    ) -> QueryAgents:
+        if stack is None:
+            return self._extractive.agents(scope, tokenizer)
+        return model_query_agents(self.profile, stack.model, self._prompts, tokenizer, scope)
+
+    async def _scope(self, document: str | Sequence[str] | None, tokenizer: Tokenizer) -> Scope:
+        if document is None:
+            found = await self.documents()
+        else:
+            names = [document] if isinstance(document, str) else list(document)
+            listed = [await self._store.document(self.namespace, name) for name in names]
+            found = list({item.id: item for item in listed}.values())
+        for item in found:
+            if item.tokenizer != tokenizer.identity:
+                raise ConfigError(
+                    f"{item.title} ({item.id}) was indexed with the tokenizer {item.tokenizer}, "
+                    f"the profile {self.profile.name} has {tokenizer.identity}: index it again "
+                    "with this profile, or ask with the profile it was indexed with."
+                )
+        return Scope(
+            tuple([await self._store.load_index(self.namespace, item.id) for item in found])
+        )
+
+    async def _load_tokenizer(self) -> Tokenizer:
+        if self._tokenizer is None:
+            self._tokenizer = await asyncio.to_thread(load_tokenizer, self.profile.tokenizer)
+        return self._tokenizer
+
+    def _workers(self) -> int:
+        """Enough tasks to keep every endpoint's limiter busy."""
+        in_flight = [endpoint.in_flight for endpoint in self.profile.endpoints.values()]
+        return max([_NEEDS_WORKERS, *(2 * count for count in in_flight)])
+
+
+def _spent(stack: ModelStack | None, before: Mapping[str, Usage]) -> dict[str, Usage]:
+    """What the stack has spent since `before`."""
+    if stack is None:
+        return {}
+    spent = {role: usage - before.get(role, Usage()) for role, usage in stack.usage().items()}
+    return {role: usage for role, usage in spent.items() if usage != Usage()}
