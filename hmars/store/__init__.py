@@ -1,1 +1,16 @@
+"""Where documents, cards, regional memories, replies and calls are kept."""
 
+from hmars.store.asynchronous import AsyncStore, NamespaceHistory
+from hmars.store.history import UsageRow
+from hmars.store.keys import card_key, memory_key
+from hmars.store.store import ForgetReport, Store
+
+__all__ = [
+    "AsyncStore",
+    "ForgetReport",
+    "NamespaceHistory",
+    "Store",
+    "UsageRow",
+    "card_key",
+    "memory_key",
+]
