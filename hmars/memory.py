@@ -24,6 +24,8 @@ from hmars.indexing.partition import partition
 from hmars.indexing.pipeline import Indexer
 from hmars.indexing.read import read_source
 from hmars.indexing.sources import find_files
+from hmars.llm.contract import ChatModel
+from hmars.llm.fit import check_fit, needs
 from hmars.llm.probe import Finding, probe
 from hmars.llm.stack import ModelStack
 from hmars.model import (
@@ -33,12 +35,13 @@ from hmars.model import (
     IndexReport,
     Page,
     Progress,
+    Role,
     SourceText,
     Usage,
 )
 from hmars.portal import Portal
 from hmars.prompts import PromptLibrary
-from hmars.query.agents import QueryAgents, Scope
+from hmars.query.agents import Scope
 from hmars.query.extractive import ExtractiveMemory
 from hmars.query.family import model_query_agents
 from hmars.query.pipeline import AskSettings, ask
@@ -50,6 +53,8 @@ __all__ = ["Estimate", "Finding", "ForgetReport", "Memory", "find_files"]
 
 OnProgress = Callable[[Progress], None]
 OnText = Callable[[str], None]
+Models = Callable[[Role], ChatModel]
+SpentSoFar = Callable[[], Mapping[str, Usage]]
 Source = str | Path | SourceText
 _NEEDS_WORKERS = 16
 
@@ -142,18 +147,16 @@ class Memory:
         text = await asyncio.to_thread(read_source, source, title=title, password=password)
         loaded = time.perf_counter()
         tokenizer = await self._load_tokenizer()
-        stack = self._stack()
-        before = stack.usage() if stack else {}
+        models, usage = await self._models(("card", "region"))
         indexer = Indexer(
             store=self._store,
             namespace=self.namespace,
             tokenizer=tokenizer,
             settings=self.profile.partition,
             workers=self._workers(),
-            usage=lambda: _spent(stack, before),
+            usage=usage,
             on_progress=self._on_progress,
         )
-        models = stack.model if stack else None
         return await indexer.index(
             text,
             lambda document: index_agents(self.profile, models, self._prompts, tokenizer, document),
@@ -196,9 +199,11 @@ class Memory:
             raise ConfigError("The question is empty.")
         tokenizer = await self._load_tokenizer()
         scope = await self._scope(document, tokenizer)
-        stack = self._stack()
-        before = stack.usage() if stack else {}
-        agents = self._query_agents(stack, scope, tokenizer)
+        models, usage = await self._models(("broadcast", "select", "answer"))
+        if models is None:
+            agents = self._extractive.agents(scope, tokenizer)
+        else:
+            agents = model_query_agents(self.profile, models, self._prompts, tokenizer, scope)
         return await ask(
             question,
             scope,
@@ -209,7 +214,7 @@ class Memory:
                 workers=self._workers(),
             ),
             tokenizer,
-            usage=lambda: _spent(stack, before),
+            usage=usage,
             on_text=on_text,
             on_progress=self._on_progress,
         )
@@ -327,18 +332,19 @@ class Memory:
             stack = ModelStack(
                 self.profile,
                 cache=self._store.reply_cache(self.namespace),
-                log=self._store.call_log(self.namespace),
                 warn=self._on_warning,
             )
             self._stacks[loop] = stack
         return stack
 
-    def _query_agents(
-        self, stack: ModelStack | None, scope: Scope, tokenizer: Tokenizer
-    ) -> QueryAgents:
+    async def _models(self, roles: Sequence[Role]) -> tuple[Models | None, SpentSoFar]:
+        """The models of one run and what they have spent; no models in an extractive profile."""
+        stack = self._stack()
         if stack is None:
-            return self._extractive.agents(scope, tokenizer)
-        return model_query_agents(self.profile, stack.model, self._prompts, tokenizer, scope)
+            return None, dict
+        await check_fit(stack, self.profile, needs(self.profile, roles))
+        recorder = stack.new_recorder(self._store.call_log(self.namespace))
+        return lambda role: stack.model(role, recorder), lambda: recorder.usage
 
     async def _scope(self, document: str | Sequence[str] | None, tokenizer: Tokenizer) -> Scope:
         if document is None:
@@ -367,11 +373,3 @@ class Memory:
         """Enough tasks to keep every endpoint's limiter busy."""
         in_flight = [endpoint.in_flight for endpoint in self.profile.endpoints.values()]
         return max([_NEEDS_WORKERS, *(2 * count for count in in_flight)])
-
-
-def _spent(stack: ModelStack | None, before: Mapping[str, Usage]) -> dict[str, Usage]:
-    """What the stack has spent since `before`."""
-    if stack is None:
-        return {}
-    spent = {role: usage - before.get(role, Usage()) for role, usage in stack.usage().items()}
-    return {role: usage for role, usage in spent.items() if usage != Usage()}

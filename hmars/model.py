@@ -26,6 +26,14 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def is_blank(text: str) -> bool:
+    """Nothing in it but white space and characters that have no width."""
+    return not text.translate(_NO_WIDTH).strip()
+
+
+_NO_WIDTH = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"))
+
+
 # ---------------------------------------------------------------- source text
 
 
@@ -116,7 +124,7 @@ class Region:
     @property
     def blank(self) -> bool:
         """Nothing but white space: kept for tiling, never put before a model."""
-        return not self.text.strip()
+        return is_blank(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TextIO
@@ -101,7 +101,7 @@ class ProgressDisplay:
 
 
 @contextmanager
-def progress_display() -> Iterator[ProgressDisplay]:
+def progress_display() -> Generator[ProgressDisplay]:
     """A display that is gone from the terminal when the block ends."""
     console = Console(stderr=True)
     if not console.is_terminal:
