@@ -158,6 +158,6 @@ def _overtaken(turns: Sequence[Turn], added: frozenset[str]) -> tuple[str, ...]:
 def _common_prefix(before: Sequence[Turn], after: Sequence[Turn]) -> int:
     pairs = zip(before, after, strict=False)
     return next(
-        (index for index, (old, new) in enumerate(pairs) if old != new),
+        (index for index, (old, new) in enumerate(pairs) if old is not new and old != new),
         min(len(before), len(after)),
     )

@@ -188,6 +188,8 @@ def _read_any(
                 "and 'text' or 'content'."
             )
         return found, _read_json(payload, found, notes, channel)
+    if wanted is not None:
+        raise InputError(f"{name} is not JSON, so it cannot be read as '{wanted}'.")
     found = _text_format(text)
     if found is None:
         raise InputError(

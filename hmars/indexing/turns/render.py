@@ -139,20 +139,18 @@ def _label(turn: Turn, number: int) -> str:
 
 def _one_line(text: str) -> str:
     """A name that can stand in a header: one line, no brackets or bars, no invisible direction."""
-    flat = " ".join(text.split())
-    shown = "".join(
-        char
-        for char in flat
-        if unicodedata.category(char) not in {"Cc", "Cs"} and not _turns_direction(char)
-    )
+    shown = " ".join(text.split())
+    if not (shown.isascii() and shown.isprintable()):
+        shown = "".join(char for char in shown if _is_shown(char))
     shown = shown.translate(str.maketrans("[]|", "()/")).strip() or "unknown"
     return shown if len(shown) <= _LONGEST_NAME else f"{shown[: _LONGEST_NAME - 1]}…"
 
 
-def _turns_direction(char: str) -> bool:
-    return (
+def _is_shown(char: str) -> bool:
+    turns_direction = (
         char in "\u200e\u200f\u061c" or "\u202a" <= char <= "\u202e" or "\u2066" <= char <= "\u2069"
     )
+    return not turns_direction and unicodedata.category(char) not in {"Cc", "Cs"}
 
 
 def _warnings(turns: Sequence[Turn], conversation: str, zone: str | None) -> tuple[str, ...]:

@@ -18,8 +18,10 @@ from hmars.indexing.turns.turn import TurnTime
 
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
-_YEAR_FIRST = re.compile(r"(\d{4})[/.-](\d{1,2})[/.-](\d{1,2})\.?")
-_WEEKDAY = re.compile(r"\s*\((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\)|^[a-z]{3,9}day,?\s", re.I)
+_YEAR_FIRST = re.compile(r"(\d{4})[/.年-](\d{1,2})[/.月-](\d{1,2})[.日]?")
+_WEEKDAY = re.compile(
+    r"\s*\((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\)|^[a-z]{3,9}day,?\s|\s*(?:周|星期).", re.I
+)
 _SPOKEN = (
     "%I:%M %p on %d %B, %Y",
     "%I:%M %p on %d %B %Y",

@@ -22,7 +22,7 @@ _ROLLING_SHARE = 0.3
 
 _CLOCK = r"(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}"
 _ARROW = re.compile(r"^\s*(?P<start>\S+)\s+-->\s+(?P<end>\S+)")
-_SBV = re.compile(r"^\s*(?P<start>\d+:\d+:\d+\.\w+),(?P<end>\d+:\d+:\d+\.\w+)\s*$")
+_SBV = re.compile(r"^\s*(?P<start>\d+:\w+:\w+\.\w+),(?P<end>\d+:\w+:\w+\.\w+)\s*$")
 _VALID = re.compile(rf"^{_CLOCK}$")
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]+)>")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>|</?\d[\d:.]*>|\{\\[^{}]*\}")
