@@ -88,11 +88,15 @@ def _card(region: Region, terms: Terms, degraded: str | None) -> MemoryCard:
     return MemoryCard(
         summary=_summary(found),
         topics=key_phrases(region.text),
-        entities=(
-            *named.proper[:14],
-            *named.identifiers[:8],
-            *named.dates[:8],
-            *named.amounts[:8],
+        entities=tuple(
+            dict.fromkeys(
+                (
+                    *named.proper[:14],
+                    *named.identifiers[:8],
+                    *named.dates[:8],
+                    *named.amounts[:8],
+                )
+            )
         ),
         page_index=tuple(_gists(region, found)),
         author=AUTHOR,

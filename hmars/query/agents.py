@@ -62,6 +62,8 @@ class SelectedPage:
     confidence: float
     passages: tuple[tuple[int, int], ...] = ()
     rationale: str = ""
+    weights: tuple[float, ...] = ()
+    """The confidence of each passage, in the order of `passages`; empty where it was not judged."""
 
 
 @dataclass(frozen=True, slots=True)
