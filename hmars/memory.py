@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from hmars.errors import ConfigError, NotFoundError
 from hmars.indexing.estimate import Estimate, estimate
@@ -25,9 +25,6 @@ from hmars.indexing.pipeline import Indexer
 from hmars.indexing.read import read_source
 from hmars.indexing.sources import find_files
 from hmars.llm.contract import ChatModel
-from hmars.llm.fit import check_fit, needs
-from hmars.llm.probe import Finding, probe
-from hmars.llm.stack import ModelStack
 from hmars.model import (
     Answer,
     Document,
@@ -49,7 +46,11 @@ from hmars.settings import DEFAULT_PROFILE, Profile, load_profile
 from hmars.store import AsyncStore, ForgetReport, Store
 from hmars.tokens import Tokenizer, load_tokenizer
 
-__all__ = ["Estimate", "Finding", "ForgetReport", "Memory", "find_files"]
+if TYPE_CHECKING:  # the HTTP client takes seconds to import, and not every profile calls models
+    from hmars.llm.probe import Finding
+    from hmars.llm.stack import ModelStack
+
+__all__ = ["Estimate", "ForgetReport", "Memory", "find_files"]
 
 OnProgress = Callable[[Progress], None]
 OnText = Callable[[str], None]
@@ -248,6 +249,8 @@ class Memory:
 
     async def doctor(self) -> list[Finding]:
         """Try every role's endpoint; empty where the profile has no models."""
+        from hmars.llm.probe import probe
+
         return await probe(self.profile)
 
     # ------------------------------------------------------------ without a loop
@@ -329,6 +332,8 @@ class Memory:
         loop = asyncio.get_running_loop()
         stack = self._stacks.get(loop)
         if stack is None:
+            from hmars.llm.stack import ModelStack
+
             stack = ModelStack(
                 self.profile,
                 cache=self._store.reply_cache(self.namespace),
@@ -342,6 +347,8 @@ class Memory:
         stack = self._stack()
         if stack is None:
             return None, dict
+        from hmars.llm.fit import check_fit, needs
+
         await check_fit(stack, self.profile, needs(self.profile, roles))
         recorder = stack.new_recorder(self._store.call_log(self.namespace))
         return lambda role: stack.model(role, recorder), lambda: recorder.usage

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,9 +14,12 @@ from hmars.cli.options import AsJson, Namespace, Overrides, ProfileName, Store, 
 from hmars.cli.output import note, write
 from hmars.cli.render import findings_text, list_text, plural
 from hmars.errors import ConfigError
-from hmars.memory import Finding, ForgetReport
+from hmars.memory import ForgetReport
 from hmars.model import Document
 from hmars.prompts import PromptLibrary
+
+if TYPE_CHECKING:
+    from hmars.llm.probe import Finding
 
 
 def list_command(store: Store = None, namespace: Namespace = None, as_json: AsJson = False) -> None:
@@ -97,10 +101,10 @@ def doctor_command(
 
     findings = asyncio.run(work())
     if as_json:
-        write(json.dumps([finding.as_json() for finding in findings], ensure_ascii=False))
+        write(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
     else:
         write(findings_text(findings))
-    raise typer.Exit(0 if all(finding.ok for finding in findings) else 3)
+    raise typer.Exit(3 if any(finding.problem for finding in findings) else 0)
 
 
 def prompts_command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from rich.progress import Progress as Bars
 from hmars.model import Progress
 
 HEARTBEAT_SECONDS = 20.0
+SECONDS_BETWEEN_LINES = 2.0
 
 
 def write(text: str, stream: TextIO | None = None) -> None:
@@ -45,6 +47,7 @@ class ProgressDisplay:
     _tasks: dict[str, int] = field(default_factory=dict[str, int])
     _last: Progress | None = None
     _quiet_beats: int = 0
+    _spoke: float = field(default_factory=time.monotonic)
 
     def __call__(self, progress: Progress) -> None:
         self._last = progress
@@ -89,11 +92,12 @@ class ProgressDisplay:
         )
 
     def _worth_a_line(self, progress: Progress) -> bool:
-        """First, last, each tenth of the way, and whatever carries a note."""
-        if progress.note or progress.done in (0, progress.total):
-            return True
-        step = max(1, progress.total // 10)
-        return progress.done % step == 0
+        """Whatever carries a note, else one line every two seconds: a quick run says nothing."""
+        now = time.monotonic()
+        if not progress.note and now - self._spoke < SECONDS_BETWEEN_LINES:
+            return False
+        self._spoke = now
+        return True
 
     def _line(self, progress: Progress) -> None:
         extra = f" ({progress.note})" if progress.note else ""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from hmars.memory import Estimate, Finding
+from hmars.memory import Estimate
 from hmars.model import Answer, Citation, Document, IndexReport, Ledger, Usage
+
+if TYPE_CHECKING:
+    from hmars.llm.probe import Finding
 
 
 def answer_text(answer: Answer) -> str:
@@ -140,9 +144,34 @@ def estimate_text(estimate: Estimate) -> str:
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
+    """What `hmars doctor` found, a block for each role."""
     if not findings:
         return "This profile has no models: nothing to check."
-    return "\n".join(finding.as_text() for finding in findings)
+    return "\n\n".join(_finding_text(finding) for finding in findings)
+
+
+def _finding_text(finding: Finding) -> str:
+    lines = [f"{finding.role}: {finding.model} at {finding.url} (endpoint {finding.endpoint})"]
+    if finding.problem:
+        lines.append(f"  problem: {finding.problem}")
+    speed = finding.tokens_per_s
+    facts: list[tuple[str, str]] = [
+        ("reachable", _yes(finding.reachable)),
+        ("model known", _yes(finding.model_known)),
+        ("context length", f"{finding.context_tokens:,}" if finding.context_tokens else "unknown"),
+        ("structured replies", finding.structured or "unknown"),
+        ("log probabilities", _yes(finding.logprobs)),
+        ("tool calls", _yes(finding.tool_calls)),
+        ("reports cached tokens", _yes(finding.reports_cached)),
+        ("prefix cache works", _yes(finding.prefix_cache)),
+        ("tokens per second", f"{speed:.1f}" if speed else "unknown"),
+    ]
+    lines += [f"  {name:<22} {value}" for name, value in facts]
+    return "\n".join(lines)
+
+
+def _yes(value: bool | None) -> str:
+    return "unknown" if value is None else "yes" if value else "no"
 
 
 def plural(count: int, noun: str) -> str:
