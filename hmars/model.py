@@ -288,7 +288,7 @@ class CallRecord(Frozen):
 class Failure(Frozen):
     """One thing that went wrong while answering, with its place."""
 
-    stage: Literal["broadcast", "select", "answer", "read"]
+    stage: Literal["broadcast", "select", "answer", "read", "lead", "verify"]
     document: str | None = None
     region: int | None = None
     group: int | None = None
@@ -353,6 +353,46 @@ class EvidenceSpan(Frozen):
     confidence: float
 
 
+Verdict = Literal["unchecked", "match", "mismatch", "unclear"]
+
+
+class Finding(Frozen):
+    """What a reader found for a query of the lead (S-PARSER 3.1); `quote` is `text[start:end]`."""
+
+    agent: int
+    """The reader's number, from 1 in reading order of the scope."""
+    query: str
+    document: str
+    region: int
+    page: int
+    start: int
+    end: int
+    quote: str
+    answer: str
+    confidence: float
+    verdict: Verdict = "unchecked"
+    """Whether the passage is about what the question means, as the verify round found."""
+
+
+class Round(Frozen):
+    """One turn of the lead: queries and what came back, an answer, or neither (`invalid`)."""
+
+    queries: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    invalid: bool = False
+    """The turn held no query that could be asked and no answer; it counts all the same."""
+    note: str = ""
+    """What was wrong with an invalid turn, or what came of an answer."""
+    readers: int = 0
+    """Readings asked for: queries times windows."""
+    failed_readers: int = 0
+    rejected_quotes: int = 0
+    """Findings whose quotation is not in their window; never shown to the lead."""
+    left_out: int = 0
+    """Findings that did not fit `lead.max_observation_tokens`."""
+    seconds: float = 0.0
+
+
 class Seconds(Frozen):
     broadcast: float = 0.0
     select: float = 0.0
@@ -370,6 +410,8 @@ class Answer(Frozen):
     ledger: Ledger
     usage: dict[str, Usage] = Field(default_factory=dict[str, Usage])
     seconds: Seconds = Seconds()
+    rounds: tuple[Round, ...] = ()
+    """Of the lead; empty where no lead drove the question."""
 
 
 class CardCounts(Frozen):

@@ -112,6 +112,43 @@ class QuerySettings(Section):
     """A scope with at most this many tokens is read whole, without selection. 0: never."""
 
 
+class ReadSettings(Section):
+    """How the lead's readers read (S-PARSER 3.1)."""
+
+    mode: Literal["direct", "thinking", "grep"] = "direct"
+    """`thinking` turns thinking on for the role `read`; `grep` searches a region with tools."""
+    window_tokens: int = Field(default=4096, ge=8)
+    """Whole pages of at most this many tokens before one reader; one larger page goes alone."""
+    grep_steps: int = Field(default=6, ge=1)
+    """Turns of a grep reader, the last of which must report."""
+
+
+class LeadSettings(Section):
+    """The iterative driver (S-PARSER 3.2); tokens are those of the declared tokenizer."""
+
+    actions: Literal["auto", "tools", "schema"] = "auto"
+    """How the lead acts: tool calls, or replies under a schema. `auto` tries tools first."""
+    max_rounds: int = Field(default=12, ge=1)
+    max_turn_tokens: int = Field(default=2048, ge=64)
+    max_context_tokens: int = Field(default=120_000, ge=1024)
+    """Once the conversation has no room for another turn, the lead is asked once to answer."""
+    max_observation_tokens: int = Field(default=8192, ge=128)
+    """Findings told after one turn, all its queries together."""
+    max_queries: int = Field(default=8, ge=1)
+    """Queries of one turn; what is asked beyond is told to be left out."""
+    max_verified: int = Field(default=16, ge=0)
+    """Quotations checked in one verify round, the most confident first."""
+    hints: bool = True
+    """Each query goes through the mid-agents first; their hints reach the readers."""
+    share_facts: bool = True
+    """Readers are told what has been found so far."""
+    verify: bool = True
+    answer_from: Literal["evidence", "lead"] = "evidence"
+    system_prompt_file: Path | None = None
+    user_prompt_file: Path | None = None
+    """Stand in for our own prompts; `$question` or `{question}` marks the question's place."""
+
+
 class PromptSettings(Section):
     dir: Path | None = None
     """A folder whose prompt files stand in for the shipped ones of the same name."""
@@ -129,7 +166,34 @@ class Profile(Section):
     select: SelectSettings = SelectSettings()
     answer: AnswerSettings = AnswerSettings()
     query: QuerySettings = QuerySettings()
+    lead: LeadSettings = LeadSettings()
+    read: ReadSettings = ReadSettings()
     prompts: PromptSettings = PromptSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _thinking_readers(cls, data: Any) -> Any:  # noqa: ANN401 - not validated yet
+        """`read.mode = "thinking"` turns thinking on for the role `read`, in the words of vLLM and
+        SGLang; a profile that says it in another server's words is left as it is."""
+        if not isinstance(data, dict):
+            return data
+        table = cast(dict[str, Any], data)
+        if _entry(_entry(table, "read"), "mode") != "thinking":
+            return table
+        roles = _entry(table, "roles")
+        body: dict[str, Any] = _entry(_entry(roles, "read"), "extra_body") or {}
+        template = _entry(body, "chat_template_kwargs")
+        if _entry(template, "enable_thinking") is False:
+            raise ValueError(
+                "read.mode is 'thinking', but roles.read.extra_body turns thinking off: "
+                "remove one of them"
+            )
+        if "read" not in (roles or {}) or {"chat_template_kwargs", "reasoning_effort"} & set(body):
+            return table
+        role = roles["read"]
+        settings = role.model_dump() if isinstance(role, RoleSettings) else dict(role)
+        settings["extra_body"] = {**body, "chat_template_kwargs": {"enable_thinking": True}}
+        return {**table, "roles": {**roles, "read": settings}}
 
     @model_validator(mode="after")
     def _roles_are_complete(self) -> Profile:
@@ -155,6 +219,13 @@ class Environment(BaseSettings):
     store: str | None = None
     profile: str | None = None
     namespace: str = "default"
+
+
+def _entry(table: Any, key: str) -> Any:  # noqa: ANN401 - not validated yet
+    """A value of a table or of a section; None where there is none."""
+    if isinstance(table, BaseModel):
+        return getattr(table, key, None)
+    return cast(dict[str, Any], table).get(key) if isinstance(table, dict) else None
 
 
 def profile_names() -> list[str]:
