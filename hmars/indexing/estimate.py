@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-
 from pydantic import Field
 
 from hmars.indexing.model_agents import CARD_TOKENS, MEMORY_TOKENS
@@ -47,7 +45,7 @@ def estimate(
     prompts: PromptLibrary,
     tokenizer: Tokenizer,
     *,
-    written: Set[int] = frozenset(),
+    written: frozenset[int] = frozenset(),
 ) -> Estimate:
     """Count what would be sent; replies are taken at their usual length.
 

@@ -136,7 +136,7 @@ def test_cross_references_to_regions_that_do_not_exist_are_taken_out() -> None:
 
 
 async def test_a_card_request_holds_the_pages_and_is_tied_to_region_and_document() -> None:
-    says = {"summary": "s", "topics": [], "entities": [], "page_index": []}
+    says: dict[str, Any] = {"summary": "s", "topics": [], "entities": [], "page_index": []}
     fake, model = prompted("card", "write_card", says)
     card = await ModelCardAgent(model, "author").write_card(REGION)
     (request,) = fake.requests
