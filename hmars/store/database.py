@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import (
     Connection,
     Engine,
+    Insert,
     Table,
     create_engine,
     inspect,
@@ -138,7 +140,7 @@ def upsert(
     connection: Connection,
     table: Table,
     values: dict[str, Any],
-    keys: Sequence[str],
+    keys: tuple[str, ...],
     *,
     keep: str | None = None,
 ) -> None:
@@ -147,12 +149,19 @@ def upsert(
     With `keep` (a boolean column), a row where it is false is not replaced by one where it is
     true.
     """
-    module = postgresql if connection.dialect.name == "postgresql" else sqlite_dialect
-    statement = module.insert(table).values(values)
-    changed = {name: statement.excluded[name] for name in values if name not in keys}
+    statement = _upsert(connection.dialect.name, table, tuple(values), keys, keep)
+    connection.execute(statement, values)
+
+
+@cache
+def _upsert(
+    dialect: str, table: Table, names: tuple[str, ...], keys: tuple[str, ...], keep: str | None
+) -> Insert:
+    """The two dialects spell it alike but do not share it. Cached, as building costs most."""
+    module = postgresql if dialect == "postgresql" else sqlite_dialect
+    statement = module.insert(table)
+    changed = {name: statement.excluded[name] for name in names if name not in keys}
     where = None
     if keep is not None:
         where = table.c[keep].is_(True) | statement.excluded[keep].is_(False)
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=list(keys), set_=changed, where=where)
-    )
+    return statement.on_conflict_do_update(index_elements=list(keys), set_=changed, where=where)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, bindparam, case, delete, func, insert, select
 
 from hmars.model import CallRecord, Usage
 from hmars.store.database import upsert
@@ -15,6 +15,18 @@ from hmars.store.schema import calls, documents, replies, reply_documents
 
 FINE = ("ok", "cached")
 DAY = len("2026-01-31")
+
+# Built once: a wide fan-out runs these a thousand times a second.
+_MINE = (replies.c.namespace == bindparam("namespace")) & (replies.c.key == bindparam("key"))
+_PAYLOAD = select(replies.c.payload).where(_MINE)
+_REPLY = select(replies.c.id).where(_MINE)
+_UNLINK = delete(reply_documents).where(reply_documents.c.reply == bindparam("reply_id"))
+_LINK = insert(reply_documents)
+_LOG = insert(calls)
+_DOCUMENTS = select(documents.c.number).where(
+    documents.c.namespace == bindparam("namespace"),
+    documents.c.id.in_(bindparam("ids", expanding=True)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +44,7 @@ class UsageRow:
 
 
 def get_reply(connection: Connection, namespace: str, key: str) -> str | None:
-    return connection.scalar(
-        select(replies.c.payload).where(replies.c.namespace == namespace, replies.c.key == key)
-    )
+    return connection.scalar(_PAYLOAD, {"namespace": namespace, "key": key})
 
 
 def put_reply(
@@ -45,50 +55,38 @@ def put_reply(
     Returns False, and keeps nothing, where one of them is not there (any more): a reply that
     arrives after its document was forgotten must not bring its text back.
     """
-    wanted = set(document_ids)
-    numbers = connection.scalars(
-        select(documents.c.number).where(
-            documents.c.namespace == namespace, documents.c.id.in_(wanted)
-        )
-    ).all()
-    if len(numbers) != len(wanted):
+    wanted = {"namespace": namespace, "ids": sorted(set(document_ids)), "key": key}
+    numbers: Sequence[int] = connection.scalars(_DOCUMENTS, wanted).all() if document_ids else []
+    if len(numbers) != len(wanted["ids"]):
         return False
-    upsert(
-        connection,
-        replies,
-        {"namespace": namespace, "key": key, "payload": payload},
-        ("namespace", "key"),
-    )
-    reply = connection.scalar(
-        select(replies.c.id).where(replies.c.namespace == namespace, replies.c.key == key)
-    )
-    connection.execute(delete(reply_documents).where(reply_documents.c.reply == reply))
+    values = {"namespace": namespace, "key": key, "payload": payload}
+    upsert(connection, replies, values, ("namespace", "key"))
     if numbers:
-        links = [{"reply": reply, "document": number} for number in numbers]
-        connection.execute(insert(reply_documents), links)
+        reply = connection.scalar(_REPLY, wanted)
+        connection.execute(_UNLINK, {"reply_id": reply})
+        connection.execute(_LINK, [{"reply": reply, "document": number} for number in numbers])
     return True
 
 
 def log_call(connection: Connection, namespace: str, record: CallRecord) -> None:
     usage = record.usage
-    connection.execute(
-        insert(calls).values(
-            namespace=namespace,
-            at=record.ts,
-            role=record.role,
-            model=record.model,
-            prompt=record.prompt,
-            calls=usage.calls,
-            prompt_tokens=usage.prompt_tokens,
-            cached_tokens=usage.cached_tokens,
-            completion_tokens=usage.completion_tokens,
-            reasks=usage.reasks,
-            retries=usage.retries,
-            paths=json.dumps(usage.paths, sort_keys=True) if usage.paths else None,
-            seconds=record.seconds,
-            outcome=record.outcome,
-        )
-    )
+    values = {
+        "namespace": namespace,
+        "at": record.ts,
+        "role": record.role,
+        "model": record.model,
+        "prompt": record.prompt,
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "reasks": usage.reasks,
+        "retries": usage.retries,
+        "paths": json.dumps(usage.paths, sort_keys=True) if usage.paths else None,
+        "seconds": record.seconds,
+        "outcome": record.outcome,
+    }
+    connection.execute(_LOG, values)
 
 
 def usage_history(connection: Connection, namespace: str, since: str | None) -> list[UsageRow]:

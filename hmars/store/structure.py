@@ -21,11 +21,9 @@ ROWS_AT_ONCE = 500
 
 def save_regions(connection: Connection, document: int, plan: DocumentPlan) -> set[str]:
     """Bring the regions of a document to the plan; the keys of regions that went away."""
-    there: dict[str, list[Row[int, str, str]]] = defaultdict(list)
+    there: dict[str, list[Row[Any]]] = defaultdict(list)
     for row in connection.execute(
-        select(regions.c.id, regions.c.key, regions.c.face)
-        .where(regions.c.document == document)
-        .order_by(regions.c.position.desc())
+        select(regions).where(regions.c.document == document).order_by(regions.c.position.desc())
     ):
         there[row.key].append(row)
     group_of = {index: group.index for group in plan.groups for index in group.regions}
@@ -34,7 +32,8 @@ def save_regions(connection: Connection, document: int, plan: DocumentPlan) -> s
         place = _place(region, face, group_of.get(region.index))
         if rows := there.get(region.key):
             row = rows.pop()
-            moved.append({"row": row.id, **place})
+            if any(getattr(row, name) != value for name, value in place.items()):
+                moved.append({"row": row.id, **place})
             if row.face != face:
                 _rewrite_pages(connection, row.id, region)
         else:
