@@ -1,4 +1,4 @@
-"""Headings of plain text: Markdown `#`, and lines underlined with = - * or ^."""
+"""Headings of plain text: Markdown `#`, and lines underlined with = - * ~ or ^."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _CANDIDATE = re.compile(
 )
 _CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+\s*$")
 _NO_TITLE = re.compile(r"[>|+*-]\s|\d+[.)]\s|\||[=*^-]{3,}$")
-_MARKDOWN_ORDER = "=-^"
-_PYTHON_ORDER = "*=-^"
+_MARKDOWN_ORDER = "=-~^"
+_PYTHON_ORDER = "*=-~^"
 """Python's documentation underlines its chapters with asterisks."""
 
 
@@ -59,21 +59,25 @@ def _headings(text: str) -> Iterator[_Heading]:
     for match in _CANDIDATE.finditer(text):
         opening = match["fence"]
         if opening:
-            if not fence:
+            bare = not match["info"].strip()
+            title = _underlined(text, match.start(), opening) if bare and not fence else None
+            if title and opening[0] == "~":
+                yield title
+            elif not fence:
                 fence = opening
-            elif opening.startswith(fence) and not match["info"].strip():
+            elif opening.startswith(fence) and bare:
                 fence = ""
         elif fence:
             continue
         elif match["hashes"]:
-            title = _CLOSING_HASHES.sub("", match["title"]).strip()
+            words = _CLOSING_HASHES.sub("", match["title"]).strip()
             start = match.start() + (text[match.start()] == "\n")
-            if title:
-                yield _Heading(start, _short(title), match["hashes"])
+            if words:
+                yield _Heading(start, _short(words), match["hashes"])
         else:
-            heading = _underlined(text, match.start(), match["underline"])
-            if heading:
-                yield heading
+            title = _underlined(text, match.start(), match["underline"])
+            if title:
+                yield title
 
 
 def _underlined(text: str, line_end: int, underline: str) -> _Heading | None:

@@ -17,6 +17,8 @@ __all__ = ["Decoded", "clean", "decode", "headings", "is_blank", "text_source"]
 
 SAMPLE = 1 << 16
 """Bytes that are enough to tell an encoding."""
+TOLERATED_CONTROL = 0.05
+"""Share of control characters in text; random bytes have about 0.1."""
 TOLERATED = 0.02
 """Share of damaged characters up to which a text still counts as UTF-8 and not as another."""
 
@@ -69,7 +71,7 @@ def decode(data: bytes, name: str) -> Decoded:
     if wide:
         return _decode_as(data, wide, name, f"{name} was read as {wide}, by its zero bytes.")
     head = data[:SAMPLE]
-    if len(head) - len(head.translate(None, _CONTROL)) > len(head) * 0.1:
+    if len(head) - len(head.translate(None, _CONTROL)) > len(head) * TOLERATED_CONTROL:
         raise _binary(name)
     try:
         return Decoded(data.decode("utf-8"), "utf-8")
@@ -131,7 +133,9 @@ def _likely_encodings(sample: bytes) -> list[str]:
     """Best first. Of the alphabets of Europe that fit alike, the common one; it also comes last."""
     matches = list(charset_normalizer.from_bytes(sample, cp_exclusion=_NEVER_WITHOUT_MARK))
     likely = [match.encoding for match in matches]
-    if matches and matches[0].encoding in _LIKE_COMMON:
+    beyond_ascii = len(sample) - len(sample.decode("ascii", "ignore"))
+    unsure = matches and not matches[0].coherence and beyond_ascii < len(sample) * 0.3
+    if unsure or (matches and matches[0].encoding in _LIKE_COMMON):
         likely.insert(0, _COMMON)
     return [*likely, _COMMON]
 
