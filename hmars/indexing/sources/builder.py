@@ -27,9 +27,18 @@ class TextBuilder:
         self._marks: list[Mark] = []
         self._warnings: list[str] = []
         self._headings: list[tuple[int, str]] = []
+        self._in_list = False
+
+    def item(self, text: str) -> None:
+        """Add a list item: items stand on lines that follow each other."""
+        in_list, self._in_list = self._in_list, False
+        before = self._length
+        self.block(text, end="\n")
+        self._in_list = in_list or self._length > before
 
     def block(self, text: str, end: str = "\n\n") -> None:
         """Add a paragraph, a list item or a row. White space alone is not a block."""
+        self._end_list()
         text = self._cleaned(text).rstrip()
         if is_blank(text):
             return
@@ -45,6 +54,7 @@ class TextBuilder:
         line = one_line(self._cleaned(text))
         if not line:
             return
+        self._end_list()
         self._headings = [entry for entry in self._headings if entry[0] < level]
         self._headings.append((level, line))
         self._mark(Mark(self._length, f"§ {shorten(line)}", self.path_of_headings, level=level))
@@ -52,6 +62,7 @@ class TextBuilder:
 
     def place(self, label: str, context: str | None = None) -> None:
         """What follows stands at a place a human can find: a page, a slide, rows of a sheet."""
+        self._end_list()
         known = self.path_of_headings if context is None else context
         self._mark(Mark(self._length, label, known, kind="place"))
 
@@ -59,6 +70,7 @@ class TextBuilder:
         """A heading that is known from elsewhere (a table of contents) and not in the text."""
         line = one_line(self._cleaned(text))
         if line:
+            self._end_list()
             self._headings = [entry for entry in self._headings if entry[0] < level]
             self._headings.append((level, line))
             self._mark(Mark(self._length, f"§ {shorten(line)}", self.path_of_headings, level=level))
@@ -96,6 +108,12 @@ class TextBuilder:
             marks=tuple(mark for mark in self._marks if mark.start < len(text)),
             warnings=tuple(self._warnings),
         )
+
+    def _end_list(self) -> None:
+        if self._in_list:
+            self._in_list = False
+            self._parts.append("\n")
+            self._length += 1
 
     def _cleaned(self, text: str) -> str:
         cleaned, warnings = clean(text)

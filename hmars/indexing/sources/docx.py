@@ -97,7 +97,6 @@ class _Writer:
         self._builder = builder
         self._parts = parts
         self._note = 0
-        self._in_list = False
 
     def block(self, element: Element) -> None:
         name = local(element)
@@ -120,8 +119,10 @@ class _Writer:
         label = self._label(properties) if text else ""
         if text and level is not None:
             self._builder.heading(f"{label.strip()} {one_line(text)}".strip(), level)
-        elif text:
-            self._builder.block(f"{label} {text}" if label else text)
+        elif label:
+            self._builder.item(f"{label} {text}")
+        else:
+            self._builder.block(text)
         for box in line.boxes:
             for item in box:
                 self.block(item)

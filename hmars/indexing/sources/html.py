@@ -44,18 +44,15 @@ def main_blocks(blocks: Sequence[Block]) -> list[Block]:
 
 def add_blocks(builder: TextBuilder, blocks: Sequence[Block], below: int = 0) -> None:
     """Write blocks; headings go `below` levels under those that are there already."""
-    for place, block in enumerate(blocks):
+    for block in blocks:
         if block.kind == "heading":
             builder.heading(block.text, block.level + below)
         elif block.kind == "table":
             builder.table(block.rows)
+        elif _is_item(block):
+            builder.item(block.text)
         else:
-            following = blocks[place + 1] if place + 1 < len(blocks) else None
-            builder.block(block.text, end="\n" if _same_list(block, following) else "\n\n")
-
-
-def _same_list(block: Block, following: Block | None) -> bool:
-    return following is not None and _is_item(block) and _is_item(following)
+            builder.block(block.text)
 
 
 def _is_item(block: Block) -> bool:

@@ -33,6 +33,16 @@ _BREAKS = frozenset((
     "title", "thead", "tbody", "tfoot", "body", "h1", "h2", "h3", "h4", "h5", "h6", "pre",
     "abstract", "sec", "ref", "ref-list", "fig", "ack",
 ))  # fmt: skip
+_ARTICLE_BREAKS = frozenset((
+    "article-title", "contrib", "aff", "kwd-group", "kwd", "subj-group", "permissions", "corresp",
+    "author-notes", "fn", "pub-date", "award-group", "mixed-citation", "element-citation",
+    "table-wrap", "disp-formula", "journal-meta", "counts", "label", "license", "notes",
+))  # fmt: skip
+"""Blocks of a JATS article besides those it shares with HTML."""
+_INLINE = frozenset((
+    "italic", "bold", "sup", "sub", "xref", "sc", "underline", "monospace", "ext-link", "uri",
+    "named-content", "styled-content", "inline-formula",
+))  # fmt: skip
 _FRAME = frozenset(["nav", "aside", "header", "footer", "form"])
 _MAIN = frozenset({"main", "article"})
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
@@ -88,6 +98,7 @@ class HtmlReader(HTMLParser):
         self._pre = 0
         self._sections = 0
         self._scientific = False
+        self._in_references = False
 
     # -------------------------------------------------------- events of the parser
 
@@ -143,15 +154,17 @@ class HtmlReader(HTMLParser):
         if tag == "br":
             self._buffer.append("\n" if self._pre else "\x0b")
             return
-        if tag in _BREAKS:
+        if self._breaks(tag):
             self._flush()
         if heading:
             self._level = int(heading.group(1))
-        elif tag == "title" and self._scientific:
+        elif self._scientific and tag in ("title", "article-title") and not self._in_references:
             self._level = min(self._sections + 1, 6)
         elif tag in ("article", "sec"):
             self._scientific = self._scientific or "article-type" in values
             self._sections += tag == "sec"
+        elif tag == "ref-list":
+            self._in_references = True
         if tag in _MAIN or values.get("role") == "main":
             self._main += 1
         if tag in _FRAME:
@@ -159,6 +172,9 @@ class HtmlReader(HTMLParser):
         self._open_list(tag)
         self._open_table(tag, values)
         self._pre += tag == "pre"
+
+    def _breaks(self, tag: str) -> bool:
+        return tag in _BREAKS or (self._scientific and tag in _ARTICLE_BREAKS)
 
     def _open_list(self, tag: str) -> None:
         if tag in ("ul", "ol"):
@@ -185,9 +201,9 @@ class HtmlReader(HTMLParser):
             table.rows[-1].append(_Cell(span=max(wide, 1)))
 
     def _shut(self, tag: str) -> None:
-        if tag in _BREAKS:
+        if self._breaks(tag):
             self._flush()
-        if _HEADING.match(tag) or tag == "title":
+        if _HEADING.match(tag) or tag in ("title", "article-title"):
             self._level = 0
         elif tag == "table" and self._tables:
             self._end_table()
@@ -197,6 +213,8 @@ class HtmlReader(HTMLParser):
             self._pre = max(self._pre - 1, 0)
         elif tag == "sec":
             self._sections = max(self._sections - 1, 0)
+        if self._scientific and tag not in _INLINE:
+            self._buffer.append(" ")  # names, years and the like stand in elements of their own
         if tag in _MAIN:
             self._main = max(self._main - 1, 0)
         if tag in self._frame:

@@ -65,7 +65,7 @@ def _add_item(builder: TextBuilder, item: Element, depth: int) -> None:
     for place, part in enumerate(item):
         if local(part) == "p" and place == 0:
             text = _text(part).strip()
-            builder.block(f"{'  ' * min(depth, 8)}- {text}" if text else "", end="\n")
+            builder.item(f"{'  ' * min(depth, 8)}- {text}" if text else "")
         else:
             _add(builder, part, depth + 1)
 

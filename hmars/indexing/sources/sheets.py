@@ -8,8 +8,9 @@ import io
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import chain, islice
 from typing import Any
 
 from hmars.errors import InputError, MissingExtraError
@@ -23,6 +24,15 @@ from hmars.model import SourceText
 
 _SNIFF_CHARS = 20_000
 _DELIMITERS = ",;\t|"
+_HEADER_ROWS = 10
+"""The header row is looked for in so many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    text: str
+    filled: int
 
 
 def load_xlsx(file: InputFile) -> SourceText:
@@ -109,33 +119,37 @@ def _add_sheets(builder: TextBuilder, book: Any) -> None:  # noqa: ANN401
 
 def _add_rows(builder: TextBuilder, sheet: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
     """Write rows in parts; each part is a place and begins with the header row."""
-    lines = ((number, row_line(row)) for number, row in rows)
-    filled = ((number, line) for number, line in lines if line.strip(" |"))
-    first = next(filled, None)
-    if first is None:
+    lines = (_Line(number, row_line(row), sum(map(bool, row))) for number, row in rows)
+    filled = (line for line in lines if line.filled)
+    top = list(islice(filled, _HEADER_ROWS))
+    if not top:
         return
+    header = _header(top)
     name = f"{sheet} " if sheet else ""
-    header = first[1]
-    heading = f"[{sheet}]\n{header}" if sheet else header
-    for part in _parts(first, filled):
-        start, end = part[0][0], part[-1][0]
+    for part in _parts(chain(top, filled), header):
+        start, end = part[0].number, part[-1].number
         span = f"row {start}" if start == end else f"rows {start}–{end}"
         builder.place(f"{name}{span}", context=sheet)
-        body = [line for number, line in part if number != first[0]]
-        builder.block("\n".join([heading, *body]))
+        repeated = [header.text] if start > header.number else []
+        title = [f"[{sheet}]"] if sheet else []
+        builder.block("\n".join([*title, *repeated, *(line.text for line in part)]))
 
 
-def _parts(
-    first: tuple[int, str], rows: Iterator[tuple[int, str]]
-) -> Iterator[list[tuple[int, str]]]:
-    part, size = [first], len(first[1])
-    limit = part_size(first[1])
-    for row in rows:
-        if size + len(row[1]) > limit and part != [first]:
+def _header(top: Sequence[_Line]) -> _Line:
+    """The first row that is about as wide as the table: titles above it are narrower."""
+    widest = max(line.filled for line in top)
+    return next(line for line in top if line.filled >= widest / 2)
+
+
+def _parts(lines: Iterable[_Line], header: _Line) -> Iterator[list[_Line]]:
+    limit, size = part_size(header.text), 0
+    part: list[_Line] = []
+    for line in lines:
+        if part and size + len(line.text) > limit and part[-1].number > header.number:
             yield part
-            part, size = [], len(first[1])
-        part.append(row)
-        size += len(row[1]) + 1
+            part, size = [], 0
+        part.append(line)
+        size += len(line.text) + 1
     yield part
 
 
