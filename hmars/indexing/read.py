@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -36,8 +37,10 @@ def read_source(
         found = load(path, password=password)
         return found if title is None else replace(found, title=title)
     text = str(source)
-    name = title or _first_words(text)
-    return text_source(text, source=f"text:{name}", title=name)
+    # A title names the document, so that a later text under it replaces this one. Without a title,
+    # only the same text is the same document.
+    name = title or hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return text_source(text, source=f"text:{name}", title=title or _first_words(text))
 
 
 def _as_path(text: str) -> Path | None:
