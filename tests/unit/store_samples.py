@@ -53,7 +53,7 @@ def save(
     title: str = "The Harbour",
     namespace: str = "default",
     label: str = "p.",
-    **settings: Any,  # noqa: ANN401 - any JSON
+    **settings: Any,
 ) -> Document:
     regions = regions_of(texts, label)
     text = "".join(region.text for region in regions)
