@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, cast
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 Json = dict[str, Any]
 GUARD_S = 10.0
@@ -80,6 +81,7 @@ class Seen:
     """From 1, in order of arrival."""
     body: Json
     headers: Mapping[str, str]
+    """Names in any case."""
     path: str
 
     @property
@@ -262,7 +264,7 @@ class ScriptedServer:
         body = cast(Json, await request.json())
         with self._lock:
             number = len(self.requests) + 1
-            seen = Seen(number, body, dict(request.headers), request.path_qs)
+            seen = Seen(number, body, CIMultiDict(request.headers), request.path_qs)
             self.requests.append(seen)
             self.in_flight += 1
             self.peak = max(self.peak, self.in_flight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -11,7 +10,7 @@ import aiohttp
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from hmars.llm.transport import ConnectionFailed, HttpReply, HttpStream, connection_failure
+from hmars.llm.transport import HttpReply, HttpStream, connection_failure, encode
 
 LINE_LIMIT = 4 * 1024 * 1024
 """Bytes in one line of a streamed reply; aiohttp's own limit is too short for a long last one."""
@@ -48,7 +47,7 @@ class AioTransport:
         payload: Mapping[str, Any] | None,
         headers: Mapping[str, str],
     ) -> HttpReply:
-        data = None if payload is None else _encode(payload)
+        data = None if payload is None else encode(payload)
         try:
             async with self._open().request(
                 method, URL(url, encoded=True), data=data, headers=headers, allow_redirects=False
@@ -58,19 +57,19 @@ class AioTransport:
                     response.status, _lower(response.headers), body.decode("utf-8", "replace")
                 )
         except (aiohttp.ClientError, OSError) as error:
-            raise _failure(error) from None
+            raise connection_failure(error) from None
 
     @asynccontextmanager
     async def stream(
         self, url: str, payload: Mapping[str, Any], headers: Mapping[str, str]
     ) -> AsyncGenerator[HttpStream, None]:
-        data = _encode(payload)
+        data = encode(payload)
         try:
             response = await self._open().post(
                 URL(url, encoded=True), data=data, headers=headers, allow_redirects=False
             )
         except (aiohttp.ClientError, OSError) as error:
-            raise _failure(error) from None
+            raise connection_failure(error) from None
         try:
             yield HttpStream(response.status, _lower(response.headers), _lines(response))
         finally:
@@ -86,17 +85,8 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[str]:
         async for line in response.content:
             yield line.decode("utf-8", "replace").rstrip("\r\n")
     except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a line too long
-        raise _failure(error) from None
-
-
-def _failure(error: BaseException) -> ConnectionFailed:
-    return connection_failure(error)
+        raise connection_failure(error) from None
 
 
 def _lower(headers: CIMultiDictProxy[str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
-
-
-def _encode(payload: Mapping[str, Any]) -> bytes:
-    # A lone surrogate becomes the JSON escape that stands for it.
-    return json.dumps(payload, ensure_ascii=False).encode("utf-8", "backslashreplace")

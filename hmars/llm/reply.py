@@ -69,6 +69,8 @@ def read_reply(body: Json) -> ChatReply:
     alternatives = _alternatives(choice.get("logprobs"))
     if alternatives:
         extra["top_logprobs"] = alternatives
+    if "cached_tokens" in _table(_table(body.get("usage")).get("prompt_tokens_details")):
+        extra["reports_cached"] = True
     model = body.get("model")
     return ChatReply(
         text=text,
@@ -171,8 +173,8 @@ class StreamedBody:
             if THOUGHT not in start:
                 return
             start = start.partition(THOUGHT)[2].lstrip()
-        self._shown = True
         if start:
+            self._shown = True
             self.on_text(start)
 
 

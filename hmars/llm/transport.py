@@ -6,6 +6,7 @@ the well-formed replies that typed clients expect.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -18,6 +19,7 @@ import openai
 
 from hmars.llm.redact import RedactingFilter, Redactor
 
+JSON_BODY = {"Content-Type": "application/json"}
 ConnectionProblem = Literal["refused", "dns", "tls", "dropped"]
 
 
@@ -111,8 +113,8 @@ class OpenAITransport:
                 response = await self._client.post(
                     url,
                     cast_to=httpx2.Response,
-                    body=dict(payload or {}),
-                    options={"headers": dict(headers)},
+                    content=encode(payload or {}),
+                    options={"headers": JSON_BODY | dict(headers)},
                 )
         except openai.APIStatusError as error:
             response = error.response
@@ -128,8 +130,8 @@ class OpenAITransport:
             response: Any = await self._client.post(
                 url,
                 cast_to=httpx2.Response,
-                body=dict(payload),
-                options={"headers": dict(headers)},
+                content=encode(payload),
+                options={"headers": JSON_BODY | dict(headers)},
                 stream=True,
                 stream_cls=openai.AsyncStream[Any],
             )
@@ -153,6 +155,11 @@ async def _lines(response: httpx2.Response) -> AsyncIterator[str]:
             yield line
     except httpx2.HTTPError as error:
         raise connection_failure(error) from None
+
+
+def encode(payload: Mapping[str, Any]) -> bytes:
+    """JSON in UTF-8. A lone surrogate becomes the JSON escape that stands for it."""
+    return json.dumps(payload, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def connection_failure(error: BaseException) -> ConnectionFailed:
