@@ -54,5 +54,6 @@ def stage(seen: Seen) -> str:
 
 
 def entries(seen: Seen) -> list[int]:
-    """Numbers of the entries in the prompt."""
-    return [int(number) for number in re.findall(r"Entry (\d{3})\.", seen.text)]
+    """Numbers of the entries in the prompt, each once."""
+    found = re.findall(r"Entry (\d{3})\.", seen.text)
+    return [int(number) for number in dict.fromkeys(found)]
