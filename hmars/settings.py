@@ -7,12 +7,20 @@ Nothing here reads the environment at import; `Environment` is read by whoever s
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_serializer,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from hmars.errors import ConfigError
@@ -79,6 +87,16 @@ class EndpointSettings(Section):
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """Name under which this server takes the longest reply."""
     affinity_header: str = "X-Session-ID"
+
+    @field_serializer("base_url")
+    def _without_query(self, url: str) -> str:
+        """Some gateways want the key in the address; settings are shown and logged."""
+        return url.partition("?")[0]
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, self._without_query(value) if name == "base_url" else value
+
     """Carries a stable key of the region, so that a router keeps its calls on one replica."""
 
 
@@ -128,7 +146,8 @@ class LeadSettings(Section):
 
     actions: Literal["auto", "tools", "schema"] = "auto"
     """How the lead acts: tool calls, or replies under a schema. `auto` tries tools first."""
-    max_rounds: int = Field(default=12, ge=1)
+    max_rounds: int = Field(default=12, ge=2)
+    """Turns of the lead, useless ones too; in the last it is asked to answer."""
     max_turn_tokens: int = Field(default=2048, ge=64)
     max_context_tokens: int = Field(default=120_000, ge=1024)
     """Once the conversation has no room for another turn, the lead is asked once to answer."""
@@ -147,6 +166,21 @@ class LeadSettings(Section):
     system_prompt_file: Path | None = None
     user_prompt_file: Path | None = None
     """Stand in for our own prompts; `$question` or `{question}` marks the question's place."""
+
+    @property
+    def turn_room(self) -> int:
+        """Tokens for one more turn, what comes back from it, and the answer."""
+        return 2 * self.max_turn_tokens + self.max_observation_tokens
+
+    @model_validator(mode="after")
+    def _context_holds_a_round(self) -> LeadSettings:
+        if self.max_context_tokens < 2 * self.turn_room:
+            raise ValueError(
+                f"max_context_tokens ({self.max_context_tokens}) has no room for two rounds of "
+                f"{self.turn_room} tokens; raise it, or lower max_turn_tokens or "
+                "max_observation_tokens"
+            )
+        return self
 
 
 class PromptSettings(Section):

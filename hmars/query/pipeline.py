@@ -80,7 +80,7 @@ async def ask(
     ledger = book.close(pages_left_out=evidence.left_out, rejected_quotes=verified.rejected)
     ended = clock()
     return Answer(
-        answer=_with_caveats(verified, ledger, abstained),
+        answer=with_caveats(verified, ledger, abstained),
         abstained=abstained,
         citations=verified.citations,
         evidence=evidence.spans,
@@ -113,7 +113,7 @@ async def _answer(
     return False, verified
 
 
-def _with_caveats(verified: VerifiedAnswer, ledger: Ledger, abstained: bool) -> str:
+def with_caveats(verified: VerifiedAnswer, ledger: Ledger, abstained: bool) -> str:
     """The answer's text, saying what was not read and what could not be verified."""
     parts = [verified.text]
     unread = ledger.failed + ledger.truncated + ledger.skipped
