@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hmars.cli.options import AsJson, Namespace, Overrides, ProfileName, Store, open_memory
+from hmars.cli.options import (
+    AsJson,
+    Namespace,
+    Overrides,
+    ProfileName,
+    Store,
+    nothing_stored,
+    open_memory,
+)
 from hmars.cli.output import note, write
 from hmars.cli.render import findings_text, list_text, plural
 from hmars.errors import ConfigError
 from hmars.memory import ForgetReport
 from hmars.model import Document
 from hmars.prompts import PromptLibrary
+from hmars.settings import Environment
 
 if TYPE_CHECKING:
     from hmars.llm.probe import Finding
@@ -26,6 +35,8 @@ def list_command(store: Store = None, namespace: Namespace = None, as_json: AsJs
     """List the documents of a namespace."""
 
     async def work() -> tuple[list[Document], str]:
+        if nothing_stored(store):
+            return [], namespace or Environment().namespace
         async with open_memory(store, namespace, quiet=True, create=False) as memory:
             return await memory.documents(), memory.namespace
 

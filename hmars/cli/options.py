@@ -39,6 +39,12 @@ def default_store() -> Path:
     return Path(platformdirs.user_data_dir("hmars", appauthor=False)) / "memory.sqlite"
 
 
+def nothing_stored(store: str | None) -> bool:
+    """There is no store file yet, so nothing can be in it."""
+    location = str(store or Environment().store or default_store())
+    return "://" not in location and not Path(location).exists()
+
+
 def open_memory(
     store: str | None,
     namespace: str | None,
