@@ -12,12 +12,11 @@ from hmars.indexing.sources.builder import TextBuilder, one_line, shorten
 from hmars.indexing.sources.files import InputFile
 from hmars.indexing.sources.limits import MAX_PDF_PAGES
 from hmars.indexing.sources.pdf_glyphs import PageGlyphs, page_glyphs
-from hmars.indexing.sources.pdf_layout import Segment
 from hmars.indexing.sources.pdf_pages import page_texts
 from hmars.model import SourceText
 
 MAX_BOOKMARKS = 5_000
-_NO_PAGE = PageGlyphs((), "", False, 0)
+_NO_PAGE = PageGlyphs((), "", 0.0, False, 0)
 _WRONG_PASSWORD = 4
 _UNKNOWN_SECURITY = 5
 _SENTENCE_ENDS = frozenset(".!?:;…。！？")
@@ -94,8 +93,7 @@ def _read_pages(pdfium: Any, document: Any, count: int) -> tuple[list[PageGlyphs
 
 
 def _texts(pages: Sequence[PageGlyphs]) -> Iterator[str]:
-    segments: list[tuple[Segment, ...]] = [page.segments for page in pages]
-    return page_texts(segments)
+    return page_texts([page.segments for page in pages], [page.height for page in pages])
 
 
 def _add_pages(builder: TextBuilder, texts: Sequence[str], contexts: Sequence[str]) -> None:

@@ -44,6 +44,8 @@ class PageGlyphs:
 
     segments: tuple[Segment, ...]
     sideways: str
+    height: float
+    """Of the page as it is held, in points."""
     cut: bool
     lone_surrogates: int
 
@@ -56,7 +58,7 @@ class _Word:
     y1: float
     text: str
     quarter: int
-    """Quarter turns of the text, counted as pdfium counts its angle."""
+    """Quarter turns of the text, to the left."""
     new_line: bool
 
 
@@ -71,7 +73,9 @@ def page_glyphs(page: PdfPage, textpage: PdfTextPage) -> PageGlyphs:
     box = page.get_bbox()
     upright = [_turn(word, box, main) for word in words if word.quarter == main]
     sideways = " ".join(word.text for word in words if word.quarter != main)
-    return PageGlyphs(tuple(_segments(upright)), sideways, reader.cut, reader.lone_surrogates)
+    height = box[2] - box[0] if main % 2 else box[3] - box[1]
+    segments = tuple(_segments(upright))
+    return PageGlyphs(segments, sideways, height, reader.cut, reader.lone_surrogates)
 
 
 def _turn(word: _Word, box: tuple[float, float, float, float], quarter: int) -> _Word:
@@ -165,7 +169,7 @@ class _Reader:
     def _word(self, text: str, first: int, last: int, new_line: bool) -> _Word:
         if new_line:
             angle: float = self._pdfium.FPDFText_GetCharAngle(self._handle, first)
-            self._quarter = round(angle / (math.pi / 2)) % 4 if angle > 0 else 0
+            self._quarter = -round(angle / (math.pi / 2)) % 4 if angle > 0 else 0
         place = self._tight_box if self._quarter else self._loose_box
         a, b = place(first), place(last)
         return _Word(

@@ -20,10 +20,18 @@ EDGE_ROWS = 3
 MIN_REPEATS = 3
 RUN_LENGTH = 5
 """So many pages in a row (or every other page) with the same line make it a running line."""
+MARGIN = 0.15
+"""Share of the page's height, at the top and at the bottom, where they may stand."""
 SHARE = 0.3
 """Or this share of all pages."""
 
 _NUMBER = re.compile(r"\d{1,4}")
+_BEFORE_NUMBER = re.compile(
+    r"(?:^\W*|  |[|/–—-] ?|\b(?:page|p\.|seite|pagina|página|стр\.|第) ?)$", re.IGNORECASE
+)
+_AFTER_NUMBER = re.compile(
+    r"\W*$|  | ?[|/–—-]| (?:of|von|de|di|из) \d+\W*$| ?(?:页|頁|ページ|쪽)", re.IGNORECASE
+)
 _ROMAN = re.compile(r"^[ivxlc]{1,8}$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LINE_END = re.compile(r"([^\W\d_]+)[-\u00ad\u2010]$")
@@ -33,9 +41,9 @@ _ROMAN_DIGITS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 Key = tuple[str, int | None]
 
 
-def page_texts(pages: Sequence[Sequence[Segment]]) -> Iterator[str]:
+def page_texts(pages: Sequence[Sequence[Segment]], heights: Sequence[float]) -> Iterator[str]:
     """The text of each page, in reading order."""
-    running = _running_lines(pages)
+    running = _running_lines(pages, heights)
     ordered = [reading_order(_without(page, running.get(i))) for i, page in enumerate(pages)]
     words = Counter(
         word.lower() for rows in ordered for row in rows for word in _WORD.findall(row.text)
@@ -51,9 +59,11 @@ def _without(page: Sequence[Segment], drop: set[Segment] | None) -> Sequence[Seg
 # ---------------------------------------------------------------- running headers and footers
 
 
-def _running_lines(pages: Sequence[Sequence[Segment]]) -> dict[int, set[Segment]]:
+def _running_lines(
+    pages: Sequence[Sequence[Segment]], heights: Sequence[float]
+) -> dict[int, set[Segment]]:
     """Segments to leave out, by page. The first page with a line of words keeps it."""
-    edges = [_edges(page) for page in pages]
+    edges = [_edges(page, height) for page, height in zip(pages, heights, strict=True)]
     places: defaultdict[Key, list[int]] = defaultdict(list)
     for index, sides in enumerate(edges):
         for key in {key for side in sides for row in side for key in _keys(row, index)}:
@@ -75,25 +85,33 @@ def _running_lines(pages: Sequence[Sequence[Segment]]) -> dict[int, set[Segment]
     return drop
 
 
-def _edges(page: Sequence[Segment]) -> tuple[list[list[Segment]], list[list[Segment]]]:
+def _edges(
+    page: Sequence[Segment], height: float
+) -> tuple[list[list[Segment]], list[list[Segment]]]:
+    """Rows in the margins from outside in; never so many that nothing of the page is left."""
     rows = group_rows(page)
-    top = rows[: min(EDGE_ROWS, len(rows) // 2)]
-    return top, rows[::-1][: min(EDGE_ROWS, len(rows) // 2 + 1)]
+    most = min(EDGE_ROWS, (len(rows) - 1) // 2)
+    low, high = height * MARGIN, height * (1 - MARGIN)
+    top = [row for row in rows[:most] if row[0].y1 <= low]
+    bottom = [row for row in rows[::-1][:most] if row[0].y0 >= high]
+    return top, bottom
 
 
 def _keys(row: Sequence[Segment], index: int) -> list[Key]:
-    """What would make this line a repetition: the same text, or a number that counts pages.
+    """What would make this line a repetition: the same text, or a page number.
 
     The distance between the printed number and the page is part of the key, so that rows of
-    tables, whose numbers do not count pages, are never taken for footers.
+    tables, whose numbers do not count pages, are never taken for footers; nor are headings such
+    as `Invoice 1001`, since a page number stands apart from other words.
     """
     text = row_text(row).strip()
     if _ROMAN.match(text):
         return [("#", _roman(text.lower()) - index)]
     keys: list[Key] = [(text, None)] if any(char.isalpha() for char in text) else []
     for number in _NUMBER.finditer(text):
-        counted = f"{text[: number.start()]}#{text[number.end() :]}"
-        keys.append((counted, int(number.group()) - index))
+        before, after = text[: number.start()], text[number.end() :]
+        if _BEFORE_NUMBER.search(before) and _AFTER_NUMBER.match(after):
+            keys.append((f"{before}#{after}", int(number.group()) - index))
     return keys
 
 
