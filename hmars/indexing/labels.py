@@ -32,7 +32,7 @@ class PageNamer:
         self._counted_to = 0
 
     def name(self, start: int, end: int) -> PageName:
-        """Places or turns from first to last, the heading path at the start, or else lines.
+        """Places, turns and headings from first to last, or else lines.
 
         The context is that of the last mark at or before the start of the page that has one.
         """
@@ -45,7 +45,9 @@ class PageNamer:
             if opening and closing:
                 in_force.append(opening)
                 labels.append(_span(opening.label, closing.label))
-        labels += [heading.label] if heading else []
+        if heading:
+            closing = self._headings.at(last) or heading
+            labels.append(_span(heading.label, closing.label))
         label = ", ".join(filter(None, labels)) or self._lines(start, end)
         contexts = sorted((mark.start, mark.context) for mark in in_force if mark.context)
         return PageName(label, contexts[-1][1] if contexts else "")
