@@ -87,6 +87,7 @@ class EndpointSettings(Section):
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """Name under which this server takes the longest reply."""
     affinity_header: str = "X-Session-ID"
+    """Carries a stable key of the region, so that a router keeps its calls on one replica."""
 
     @field_serializer("base_url")
     def _without_query(self, url: str) -> str:
@@ -96,8 +97,6 @@ class EndpointSettings(Section):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
             yield name, self._without_query(value) if name == "base_url" else value
-
-    """Carries a stable key of the region, so that a router keeps its calls on one replica."""
 
 
 class RoleSettings(Section):
