@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from hmars.errors import ConfigError, NotFoundError
 from hmars.indexing.estimate import Estimate, estimate
@@ -41,6 +41,7 @@ from hmars.prompts import PromptLibrary
 from hmars.query.agents import Scope
 from hmars.query.extractive import ExtractiveMemory
 from hmars.query.family import model_query_agents
+from hmars.query.lead import ask_with_lead, lead_roles
 from hmars.query.pipeline import AskSettings, ask
 from hmars.settings import DEFAULT_PROFILE, Profile, load_profile
 from hmars.store import AsyncStore, ForgetReport, Store
@@ -57,6 +58,7 @@ OnText = Callable[[str], None]
 Models = Callable[[Role], ChatModel]
 SpentSoFar = Callable[[], Mapping[str, Usage]]
 Source = str | Path | SourceText
+Driver = Literal["single", "lead"]
 _NEEDS_WORKERS = 16
 
 
@@ -183,6 +185,8 @@ class Memory:
         *,
         document: str | Sequence[str] | None = None,
         on_text: OnText | None = None,
+        driver: Driver = "single",
+        trajectory: Path | None = None,
     ) -> Answer:
         """Answer from everything in the namespace, or from the documents named.
 
@@ -190,6 +194,9 @@ class Memory:
             question: in words.
             document: id, unique start of an id, title or path; several are asked together.
             on_text: called with each piece of the answer while it is written.
+            driver: `single` asks every region once; `lead` asks in rounds, each query going by what
+                was found before (S-PARSER), for questions of several hops.
+            trajectory: a file to which the lead's rounds are added as one line of JSON.
 
         Raises:
             NotFoundError: no such document here.
@@ -198,13 +205,33 @@ class Memory:
         """
         if not question.strip():
             raise ConfigError("The question is empty.")
+        if trajectory is not None and driver != "lead":
+            raise ConfigError("Only the lead has a trajectory: ask with the driver 'lead'.")
         tokenizer = await self._load_tokenizer()
         scope = await self._scope(document, tokenizer)
-        models, usage = await self._models(("broadcast", "select", "answer"))
+        single: tuple[Role, ...] = ("broadcast", "select", "answer")
+        models, usage = await self._models(
+            single if driver == "single" else lead_roles(self.profile)
+        )
         if models is None:
             agents = self._extractive.agents(scope, tokenizer)
         else:
             agents = model_query_agents(self.profile, models, self._prompts, tokenizer, scope)
+        if driver == "lead":
+            return await ask_with_lead(
+                question,
+                scope,
+                agents,
+                tokenizer,
+                profile=self.profile,
+                models=models,
+                prompts=self._prompts,
+                workers=self._workers(),
+                trajectory=trajectory,
+                usage=usage,
+                on_text=on_text,
+                on_progress=self._on_progress,
+            )
         return await ask(
             question,
             scope,
@@ -267,9 +294,19 @@ class Memory:
         *,
         document: str | Sequence[str] | None = None,
         on_text: OnText | None = None,
+        driver: Driver = "single",
+        trajectory: Path | None = None,
     ) -> Answer:
         """`ask` for callers without a loop of their own."""
-        return self._portal.run(lambda: self.ask(question, document=document, on_text=on_text))
+        return self._portal.run(
+            lambda: self.ask(
+                question,
+                document=document,
+                on_text=on_text,
+                driver=driver,
+                trajectory=trajectory,
+            )
+        )
 
     def documents_sync(self) -> list[Document]:
         """`documents` for callers without a loop of their own."""

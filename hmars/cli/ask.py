@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ import typer
 from hmars.cli.options import AsJson, Namespace, Overrides, ProfileName, Store, open_memory
 from hmars.cli.output import progress_display, write
 from hmars.cli.render import answer_text, proof_text
+from hmars.memory import Driver
 from hmars.model import Answer
 
 
@@ -25,6 +27,19 @@ def command(
     namespace: Namespace = None,
     profile: ProfileName = None,
     overrides: Overrides = None,
+    driver: Annotated[
+        Driver,
+        typer.Option(
+            help="single: every region is asked once. lead: in rounds, for questions of several "
+            "hops."
+        ),
+    ] = "single",
+    trajectory: Annotated[
+        Path | None,
+        typer.Option(
+            help="With the lead: add its rounds to this file, one line of JSON.", dir_okay=False
+        ),
+    ] = None,
     as_json: AsJson = False,
     no_stream: Annotated[
         bool, typer.Option("--no-stream", help="Print the answer when it is complete.")
@@ -48,7 +63,11 @@ def command(
                 beat = asyncio.create_task(display.heartbeat())
                 try:
                     answer = await memory.ask(
-                        question, document=document, on_text=on_text if streams else None
+                        question,
+                        document=document,
+                        on_text=on_text if streams else None,
+                        driver=driver,
+                        trajectory=trajectory,
                     )
                 finally:
                     beat.cancel()

@@ -26,17 +26,22 @@ INSTRUCTIONS = 700
 CARD = 600
 """More than a card usually takes in a prompt."""
 
+FACTS = 1_600
+"""More than the facts take that a reader of the lead is told beside its window."""
+
 
 def needs(profile: Profile, roles: Sequence[Role]) -> list[Need]:
     """The longest prompts of these roles under a profile's sizes."""
     region = profile.partition.region_tokens
     group = profile.partition.group_regions
     evidence = profile.answer.max_prompt_tokens
+    window = profile.read.window_tokens
     all_needs: dict[Role, Need] = {
         "card": Need("card", region + INSTRUCTIONS, "partition.region_tokens", region),
         "select": Need("select", region + CARD + INSTRUCTIONS, "partition.region_tokens", region),
         "region": Need("region", group * CARD + INSTRUCTIONS, "partition.group_regions", group),
         "answer": Need("answer", evidence + INSTRUCTIONS, "answer.max_prompt_tokens", evidence),
+        "read": Need("read", window + FACTS + INSTRUCTIONS, "read.window_tokens", window),
     }
     return [all_needs[role] for role in roles if role in all_needs]
 

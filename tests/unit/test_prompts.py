@@ -24,7 +24,14 @@ def test_every_shipped_prompt_loads_and_names_exactly_its_placeholders() -> None
     assert library.names() == [
         "answer_question",
         "broadcast_question",
+        "lead_answer",
+        "lead_ask_schema",
+        "lead_ask_tools",
+        "read_search_schema",
+        "read_search_tools",
+        "read_window",
         "select_pages",
+        "verify_quote",
         "write_card",
         "write_regional_memory",
     ]

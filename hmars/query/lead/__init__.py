@@ -12,14 +12,15 @@ readers.py      readers that are asked once; grep.py searches; sentences.py has 
 verifying.py    is the quotation about what the question means?
 concluding.py   the answer from the evidence, or the lead's own
 trajectory.py   one question as a training example
-family.py       which of these a profile means
+family.py       which of these a profile means; entry.py: what the facade calls
 """
 
 from __future__ import annotations
 
 from hmars.query.lead.agents import LeadAgents
 from hmars.query.lead.driver import LeadResult, ask_lead
-from hmars.query.lead.family import lead_settings, model_lead_agents
+from hmars.query.lead.entry import ask_with_lead
+from hmars.query.lead.family import lead_roles, lead_settings, model_lead_agents
 from hmars.query.lead.rules import extractive_lead_agents
 from hmars.query.lead.trajectory import Trajectory, append_trajectory
 
@@ -29,7 +30,9 @@ __all__ = [
     "Trajectory",
     "append_trajectory",
     "ask_lead",
+    "ask_with_lead",
     "extractive_lead_agents",
+    "lead_roles",
     "lead_settings",
     "model_lead_agents",
 ]

@@ -24,8 +24,6 @@ from hmars.query.lead.verifying import ModelVerifier
 from hmars.settings import LeadSettings, Profile
 from hmars.tokens import Tokenizer
 
-PROMPT_MARGIN = 1_500
-"""Tokens of a reader's prompt beside its window: instructions, facts, hint and query."""
 MARKS = ("$question", "{question}")
 
 
@@ -61,10 +59,8 @@ def model_lead_agents(
     """Agents that ask models, for one question. `guide` are those of the single query.
 
     Raises:
-        ConfigError: a role is missing, a prompt file cannot be used, or a window does not fit the
-            readers' context.
+        ConfigError: a role is missing, or a prompt file cannot be used.
     """
-    _check_window(profile)
 
     def prompted(role: Role, name: str) -> PromptedModel:
         exact = profile.tokenizer.exact and role != "answer"
@@ -127,6 +123,12 @@ def _reader(
     )
 
 
+def lead_roles(profile: Profile) -> tuple[Role, ...]:
+    """The roles whose prompts have a size to be checked before a question is asked."""
+    reading: tuple[Role, ...] = () if profile.read.mode == "grep" else ("read",)
+    return ("answer", *reading)
+
+
 def own_prompt(prompt: Prompt, settings: LeadSettings) -> Prompt:
     """The prompt with the profile's files standing in for its two parts.
 
@@ -158,17 +160,3 @@ def _read(path: Path, key: str) -> str:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"lead.{key}: {path} cannot be read: {error}.") from None
-
-
-def _check_window(profile: Profile) -> None:
-    """A window that does not fit would fail on every call: said before the first."""
-    role = profile.roles.get("read")
-    if role is None or role.context_tokens is None or profile.read.mode == "grep":
-        return
-    needed = profile.read.window_tokens + PROMPT_MARGIN + role.max_tokens
-    if needed > role.context_tokens:
-        raise ConfigError(
-            f"read.window_tokens ({profile.read.window_tokens}) with the prompt and a reply of "
-            f"{role.max_tokens} needs {needed} tokens, roles.read.context_tokens is "
-            f"{role.context_tokens}: make the window smaller or serve a longer context."
-        )

@@ -85,15 +85,16 @@ def _calls(entry: Entry) -> Sequence[dict[str, Any]]:
     ]
 
 
-def append_trajectory(path: Path, trajectory: Trajectory) -> None:
-    """Add one line to a file, which is made where there is none.
+def append_trajectory(path: Path, trajectory: Trajectory | None) -> None:
+    """Add one line to a file, which is made where there is none; None only tries to open it.
 
     Raises:
         InputError: the file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8", errors="surrogatepass") as file:
-            file.write(trajectory.line())
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            if trajectory is not None:
+                file.write(trajectory.line())
     except OSError as error:
         raise InputError(f"The trajectory file {path} cannot be written: {error}.") from None

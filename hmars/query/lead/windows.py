@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hmars.model import Page, Region
+from hmars.model import Page, Region, is_blank
 from hmars.query.agents import Scope
 from hmars.query.lead.agents import Window
 
@@ -20,7 +20,7 @@ def windows_of(scope: Scope, limit: int | None) -> list[Window]:
     for _, region in scope.regions():
         for pages in _packed(region, limit):
             window = Window.over(len(windows) + 1, region, pages)
-            if window.text.strip():
+            if not is_blank(window.text):
                 windows.append(window)
     return windows
 
