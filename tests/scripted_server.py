@@ -431,12 +431,12 @@ class ScriptedServer:
             yield {"tool_calls": [{"index": index, **call}]}
 
 
-def smallest(schema: Json, items: int = 1) -> Any:  # noqa: ANN401 - any JSON
+def smallest(schema: Json, items: int = 1) -> Any:
     """The smallest value that fits a JSON schema, with `items` entries in each list."""
     return _smallest(schema, cast(Json, schema.get("$defs", {})), items)
 
 
-def _smallest(node: Json, definitions: Json, items: int) -> Any:  # noqa: ANN401 - any JSON
+def _smallest(node: Json, definitions: Json, items: int) -> Any:
     if "$ref" in node:
         return _smallest(definitions[str(node["$ref"]).rsplit("/", 1)[-1]], definitions, items)
     for key in ("anyOf", "oneOf", "allOf"):

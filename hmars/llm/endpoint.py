@@ -79,7 +79,7 @@ class Endpoint:
         return urlunsplit(self._parts._replace(path=root + path))
 
     def dialect(self, model: str) -> Dialect:
-        return self._dialects.setdefault(model, Dialect())
+        return self._dialects.setdefault(model, Dialect(self.settings.max_tokens_field))
 
     def warn_once(self, topic: str, message: str) -> None:
         """Tell the user something that is the same for every call, once."""

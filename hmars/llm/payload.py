@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel
 
@@ -18,7 +18,7 @@ NOISE = frozenset({"title", "default", "examples"})
 class Dialect:
     """What one model behind one endpoint has shown not to take. Learned from its refusals."""
 
-    limit_name: str = "max_tokens"
+    limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     temperature: bool = True
     stream_options: bool = True
 
@@ -44,7 +44,7 @@ def payload_of(
         "messages": [_message(message) for message in request.messages],
         dialect.limit_name: request.max_tokens or role.max_tokens,
     }
-    if dialect.temperature:
+    if dialect.temperature and role.send_temperature:
         body["temperature"] = role.temperature
     if stream:
         body["stream"] = True

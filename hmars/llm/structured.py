@@ -121,7 +121,7 @@ class Structured:
                 if fault and _too_long(error):
                     raise self._failed(request, fault, error.usage) from None
                 raise
-            read = self._read(reply, present)
+            read = self._read(reply, present, with_schema=asked)
             if isinstance(read, ChatReply):
                 return replace(read, usage=spent + read.usage)
             fault = read
@@ -162,7 +162,9 @@ class Structured:
         long = (request.max_tokens or self._max_tokens) >= STREAM_FROM_TOKENS
         return replace(request, on_text=_unheard) if long and not request.on_text else request
 
-    def _read(self, reply: ChatReply, request: ChatRequest) -> ChatReply | Fault:
+    def _read(
+        self, reply: ChatReply, request: ChatRequest, *, with_schema: bool
+    ) -> ChatReply | Fault:
         """The reply with its value, or what is wrong with it."""
         cut = self._cut(reply, request)
         looped = cut is not None and cut.path == "loop_cut"
@@ -184,7 +186,9 @@ class Structured:
             return Fault("invalid_reply", path, str(error), quote=path != "schema_echo")
         if looped and "repaired" in found.paths:
             return cut or Fault("invalid_reply", "loop_cut", "")
-        self._memory.worked()
+        if mode != "json_schema" or not with_schema:
+            # With the schema in the prompt as well, the reply does not show which one it kept to.
+            self._memory.worked()
         paths = [*found.paths, *fitted.paths, *(["loop_cut"] if looped else [])]
         usage = reply.usage + Usage(paths=dict.fromkeys(paths, 1))
         finish = "stop" if looped else reply.finish_reason
