@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hmars.cli.render import plural
+from hmars.cli.render import plural, shorten
 from hmars.graph import across_groups
 from hmars.model import DocumentIndex, Page
+
+SUMMARY = 110
 
 
 def tree_text(index: DocumentIndex) -> str:
@@ -21,12 +23,12 @@ def tree_text(index: DocumentIndex) -> str:
     regions = {region.index: region for region in index.regions}
     for group in index.groups:
         memory = index.memories.get(group.index)
-        what = _short(memory.summary) if memory else "(no regional memory yet)"
+        what = shorten(memory.summary, SUMMARY) if memory else "(no regional memory yet)"
         lines.append(f"└─ group {group.index}: {what}")
         for number in group.regions:
             region = regions[number]
             card = index.cards.get(number)
-            summary = _short(card.summary) if card else "(no card yet)"
+            summary = shorten(card.summary, SUMMARY) if card else "(no card yet)"
             first, last = region.pages[0].index, region.pages[-1].index
             lines.append(
                 f"   └─ region {number}, pages {first}-{last}, {region.tokens:,} tokens: {summary}"
@@ -160,8 +162,3 @@ def as_json(value: object) -> str:
 
 def _dump(value: Any) -> dict[str, Any] | None:  # noqa: ANN401 - any frozen model
     return None if value is None else value.model_dump(mode="json")
-
-
-def _short(text: str, limit: int = 110) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -89,7 +89,8 @@ def command(
     run = asyncio.run(work())
     if len(paths) > 1:
         verb = "estimated" if estimate else "indexed"
-        note(f"hmars: {plural(len(run.done), 'file')} {verb}, {len(run.failures)} not.")
+        failed = f", {len(run.failures)} not" if run.failures else ""
+        note(f"hmars: {plural(len(run.done), 'file')} {verb}{failed}.")
         for path, error in run.failures:
             note(f"  {path}: {error}")
     raise typer.Exit(run.exit_code)

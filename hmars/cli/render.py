@@ -11,6 +11,8 @@ from hmars.model import Answer, Citation, Document, IndexReport, Ledger, Usage
 if TYPE_CHECKING:
     from hmars.llm.probe import Finding
 
+LONGEST_SHOWN_QUOTE = 240
+
 
 def answer_text(answer: Answer) -> str:
     return answer.answer
@@ -27,9 +29,15 @@ def proof_text(answer: Answer, titles: Mapping[str, str]) -> str:
 
 def _citation(citation: Citation, titles: Mapping[str, str]) -> str:
     title = titles.get(citation.document, citation.document)
-    quote = " ".join(citation.quote.split())
+    quote = shorten(citation.quote, LONGEST_SHOWN_QUOTE)
     place = f"{title}, {citation.label} (page {citation.page}, {citation.start}-{citation.end})"
     return f"  [{citation.number}] “{quote}”\n      {place}"
+
+
+def shorten(text: str, limit: int) -> str:
+    """On one line, its end cut off where it is too long to read there."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def ledger_text(answer: Answer) -> str:
