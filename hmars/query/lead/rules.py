@@ -1,17 +1,27 @@
 """A lead without a model: it asks the question, then about the names that came back.
 
-It draws no conclusion; the answer is quoted from the pages it found. That is one hop further than
-a single query goes, and no more.
+It draws no conclusion: the answer is what it found, quoted in the order it found it. That is one
+hop further than a single query goes, and no more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hmars.lexical import Terms, fold, names
 from hmars.llm.contract import Message, PromptRef
-from hmars.query.agents import QueryAgents, Scope
+from hmars.model import Finding
+from hmars.query.agents import (
+    Answerer,
+    Draft,
+    EvidenceBlock,
+    OnText,
+    QueryAgents,
+    Quote,
+    Scope,
+)
 from hmars.query.lead.agents import (
     Decision,
     Entry,
@@ -25,6 +35,8 @@ from hmars.query.lead.windows import windows_of
 
 MOST_FOLLOWED = 4
 """Names that are followed up."""
+COVERED = 0.55
+"""Share of the question, by rarity, that the quotations must hold together."""
 NO_CONCLUSION = "(no conclusion: the evidence is quoted)"
 
 
@@ -38,7 +50,7 @@ class RuleLead:
         self._question = question
         self._turn = 0
         self._queries: list[str] = []
-        self._found: list[str] = []
+        self.found: list[Finding] = []
         self.entries: list[Entry] = [Entry(Message("user", question), "prompt")]
 
     @property
@@ -71,7 +83,7 @@ class RuleLead:
 
     def observe(self, observations: Sequence[Observation]) -> None:
         for seen in observations:
-            self._found.extend(finding.quote for finding in seen.findings)
+            self.found.extend(seen.findings)
             self.entries.append(Entry(Message("user", seen.text), "observation"))
 
     def tell(self, text: str, *, kind: EntryKind = "hint") -> None:
@@ -87,10 +99,45 @@ class RuleLead:
         rest = " ".join(rest.split())
         fresh = [
             name
-            for name in names("\n".join(self._found)).proper
+            for name in names("\n".join(item.quote for item in self.found)).proper
             if fold(name) not in asked and " " in name
         ]
         return [f"{name} {rest}" for name in fresh[:MOST_FOLLOWED]]
+
+
+@dataclass(frozen=True)
+class ChainAnswerer:
+    """Quotes the best finding of each query, where together they speak of what is asked.
+
+    Else the answerer of the single query decides, which abstains unless one place covers it.
+    """
+
+    lead: RuleLead
+    index: SentenceIndex
+    otherwise: Answerer
+
+    async def answer(
+        self, question: str, evidence: Sequence[EvidenceBlock], on_text: OnText | None = None
+    ) -> Draft:
+        best: dict[str, Finding] = {}
+        for finding in self.lead.found:
+            known = best.get(finding.query)
+            if known is None or finding.confidence > known.confidence:
+                best[finding.query] = finding
+        quotes = [
+            Quote(block.number, finding.quote)
+            for finding in {(item.document, item.start): item for item in best.values()}.values()
+            for block in evidence
+            if block.document == finding.document and block.start <= finding.start < block.end
+        ]
+        covered = self.index.coverage(question, [quote.text for quote in quotes])
+        if len(quotes) < 2 or covered < COVERED:
+            return await self.otherwise.answer(question, evidence, on_text)
+        lines = [f"“{' '.join(quote.text.split())}” [{quote.block}]" for quote in quotes]
+        text = "\n\n".join(lines)
+        if on_text is not None:
+            on_text(text)
+        return Draft(text, abstained=False, quotes=tuple(quotes))
 
 
 def extractive_lead_agents(
@@ -98,13 +145,14 @@ def extractive_lead_agents(
 ) -> LeadAgents:
     """The lead, readers and answerer of the profile without models.
 
-    `agents` are those of the single query; their answerer quotes from what the lead found. There is
-    nobody to verify who a passage is about.
+    `agents` are those of the single query. There is nobody to verify whom a passage is about.
     """
     index = SentenceIndex(windows_of(scope, window_tokens), Terms())
+    lead = RuleLead(question)
+    answerer = ChainAnswerer(lead, index, agents.answerer)
     return LeadAgents(
-        lead=RuleLead(question),
+        lead=lead,
         reader=SentenceReader(index),
-        answerer=lambda draft: agents.answerer,
+        answerer=lambda draft: answerer,
         window_tokens=window_tokens,
     )

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hmars.lexical import Bm25, Terms, sentences
+from hmars.lexical import Bm25, Terms, names, sentences
 from hmars.query.lead.agents import Claim, Reading, Window
 
-ENOUGH = 0.5
-"""Share of the query, by rarity, that a sentence must hold. A word that occurs nowhere weighs most,
-so a query for what the text does not speak of finds nothing."""
+ENOUGH, ENOUGH_WITH_NAME = 0.5, 0.3
+"""Share of the query, by rarity, that a sentence must hold; less where the query names somebody or
+something and the sentence holds one of the names whole, which it then must. A word that occurs
+nowhere weighs most, so a query for what the text does not speak of finds nothing."""
 CLOSE = 0.7
 """How close to the best sentence of its window another must score to be reported too."""
 MOST = 2
@@ -46,6 +47,7 @@ class SentenceIndex:
         first, spans = self._spans[window.agent]
         if not whole or not spans:
             return []
+        named = [frozenset(self.terms.of(name)) for name in names(query).proper]
         scores = self._scored(query, weights)[first : first + len(spans)]
         top = float(scores.max())
         found: list[tuple[str, float]] = []
@@ -53,13 +55,21 @@ class SentenceIndex:
         for at in order:
             if scores[at] <= 0 or scores[at] < CLOSE * top or len(found) == MOST:
                 break
-            held = sum(
-                weight for term, weight in weights.items() if term in self._units[first + at]
-            )
-            if held / whole >= ENOUGH:
+            unit = self._units[first + at]
+            if named and not any(name <= unit for name in named):
+                continue
+            held = sum(weight for term, weight in weights.items() if term in unit) / whole
+            if held >= (ENOUGH_WITH_NAME if named else ENOUGH):
                 start, end = spans[at]
-                found.append((window.text[start:end].strip(), held / whole))
+                found.append((window.text[start:end].strip(), held))
         return found
+
+    def coverage(self, question: str, quotes: Sequence[str]) -> float:
+        """The share of a question, by rarity, that some quotations hold together."""
+        weights = {term: self._bm25.rarity(term) for term in self.terms.content(question)}
+        held = {term for quote in quotes for term in self.terms.of(quote)}
+        whole = sum(weights.values())
+        return sum(weights[term] for term in weights if term in held) / whole if whole else 0.0
 
     def _scored(
         self, query: str, weights: dict[str, float]
