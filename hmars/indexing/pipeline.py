@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from hmars.errors import CallFailed
 from hmars.fanout import fan_out
@@ -32,11 +33,12 @@ from hmars.model import (
     Usage,
 )
 from hmars.settings import PartitionSettings
-from hmars.store import AsyncStore, card_key, memory_key
+from hmars.store import AsyncStore, StoredConversation, card_key, memory_key
 from hmars.tokens import Tokenizer
 
 OnProgress = Callable[[Progress], None]
 Clock = Callable[[], float]
+Body = TypeVar("Body", MemoryCard, RegionalMemory)
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,14 @@ class IndexAgents:
 
     card: CardAgent
     regional: RegionalAgent
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What is attached to a document and stays, by region and by group."""
+
+    cards: Mapping[int, MemoryCard] = field(default_factory=dict[int, MemoryCard])
+    memories: Mapping[int, RegionalMemory] = field(default_factory=dict[int, RegionalMemory])
 
 
 @dataclass
@@ -77,6 +87,9 @@ class Indexer:
         agents_for: Callable[[str], IndexAgents],
         *,
         load_seconds: float = 0.0,
+        conversation: StoredConversation | None = None,
+        on_saved: Callable[[], Awaitable[None]] | None = None,
+        keep_attached: bool = False,
     ) -> IndexReport:
         """Partition `source`, store it, and write the cards and regional memories it lacks.
 
@@ -84,9 +97,13 @@ class Indexer:
             source: the text; its `source` says which document of the namespace it is.
             agents_for: makes the agents of a document, given its id.
             load_seconds: how long it took to read the text, for the report.
+            conversation: the turns that the text was made of, stored with it.
+            on_saved: called when the text is stored, before any agent is asked.
+            keep_attached: take what is written about a text as it is, whoever wrote it.
 
         Raises:
             EndpointError: an endpoint cannot serve any call; what was written stays.
+            Overtaken: the conversation was changed meanwhile; nothing was stored.
             StoreError: the store cannot take it; what was there stays.
         """
         began = self.clock()
@@ -101,13 +118,20 @@ class Indexer:
             tokenizer=self.tokenizer.identity,
             tokens=parts.tokens,
             settings=self.settings.model_dump(mode="json"),
+            conversation=conversation,
         )
+        if on_saved is not None:
+            await on_saved()
+        kept = _Kept()
+        if keep_attached:
+            there = await self.store.load_index(self.namespace, document.id)
+            kept = _Kept(_good(there.cards), _good(there.memories))
         regions = [replace(region, document=document.id) for region in parts.regions]
         agents = agents_for(document.id)
-        cards, card_tally = await self._cards(document.id, regions, agents.card)
+        cards, card_tally = await self._cards(document.id, regions, agents.card, kept.cards)
         carded = self.clock()
         memory_tally = await self._memories(
-            document.id, parts.groups, regions, cards, agents.regional
+            document.id, parts.groups, regions, cards, agents.regional, kept.memories
         )
         ended = self.clock()
         return IndexReport(
@@ -138,14 +162,17 @@ class Indexer:
         )
 
     async def _cards(
-        self, document: str, regions: Sequence[Region], agent: CardAgent
+        self,
+        document: str,
+        regions: Sequence[Region],
+        agent: CardAgent,
+        kept: Mapping[int, MemoryCard],
     ) -> tuple[dict[int, MemoryCard], _Tally]:
         tally = _Tally()
         keys = {region.index: card_key(agent.author, region.key) for region in regions}
-        found = await self.store.reuse_cards(
-            self.namespace, document, [(region, keys[region.index]) for region in regions]
-        )
-        cards = {number: card for number, card in found.items() if card.degraded is None}
+        wanted = [(region, keys[region.index]) for region in regions if region.index not in kept]
+        found = await self.store.reuse_cards(self.namespace, document, wanted)
+        cards = {**kept, **_good(found)}
         tally.reused = len(cards)
         missing = [region for region in regions if region.index not in cards]
         once = list({keys[region.index]: region for region in missing}.values())
@@ -180,9 +207,10 @@ class Indexer:
         regions: Sequence[Region],
         cards: Mapping[int, MemoryCard],
         agent: RegionalAgent,
+        kept: Mapping[int, RegionalMemory],
     ) -> _Tally:
-        tally = _Tally()
-        done = 0
+        tally = _Tally(reused=len(kept))
+        done = len(kept)
 
         async def write(group: Group) -> None:
             nonlocal done
@@ -203,12 +231,18 @@ class Indexer:
             done += 1
             self._report("regional memories", done, len(groups))
 
-        await fan_out(groups, write, workers=self.workers)
+        missing = [group for group in groups if group.index not in kept]
+        await fan_out(missing, write, workers=self.workers)
         return tally
 
     def _report(self, stage: str, done: int, total: int) -> None:
         if self.on_progress is not None and total:
             self.on_progress(Progress(stage, done, total))
+
+
+def _good(bodies: Mapping[int, Body]) -> dict[int, Body]:
+    """Those that their own agents wrote."""
+    return {number: body for number, body in bodies.items() if body.degraded is None}
 
 
 async def _write_card(agent: CardAgent, region: Region) -> MemoryCard:

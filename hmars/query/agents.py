@@ -16,6 +16,8 @@ class Scope:
     """The documents one question is asked of."""
 
     indexes: tuple[DocumentIndex, ...]
+    notes: tuple[str, ...] = ()
+    """What the ledger is to say of the scope itself, such as what was left out of it."""
 
     def regions(self) -> Iterator[tuple[DocumentIndex, Region]]:
         for index in self.indexes:

@@ -80,5 +80,5 @@ class LedgerBook:
             regions_without_card=sum(
                 region.index not in index.cards for index, region in self.scope.regions()
             ),
-            notes=tuple(self.notes),
+            notes=(*self.scope.notes, *self.notes),
         )

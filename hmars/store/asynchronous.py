@@ -25,6 +25,7 @@ from hmars.model import (
     SourceText,
 )
 from hmars.store.store import ForgetReport, Store, log_call, put_card, put_memory, put_reply
+from hmars.store.turns import StoredConversation
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -128,6 +129,7 @@ class AsyncStore:
         tokenizer: str,
         tokens: int,
         settings: Mapping[str, Any],
+        conversation: StoredConversation | None = None,
     ) -> Document:
         return await self._run(
             self._writer,
@@ -139,6 +141,7 @@ class AsyncStore:
             tokenizer=tokenizer,
             tokens=tokens,
             settings=settings,
+            conversation=conversation,
         )
 
     async def forget(self, namespace: str, document_id: str) -> ForgetReport:
@@ -182,6 +185,20 @@ class AsyncStore:
 
     async def load_index(self, namespace: str, document_id: str) -> DocumentIndex:
         return await self._run(self._readers, self.store.load_index, namespace, document_id)
+
+    async def load_dialogue(
+        self, namespace: str, document_id: str
+    ) -> tuple[DocumentIndex, StoredConversation | None]:
+        return await self._run(self._readers, self.store.load_dialogue, namespace, document_id)
+
+    async def conversation(self, namespace: str, source: str) -> StoredConversation | None:
+        return await self._run(self._readers, self.store.conversation, namespace, source)
+
+    async def document_settings(self, namespace: str, document_id: str) -> Mapping[str, Any]:
+        return await self._run(self._readers, self.store.document_settings, namespace, document_id)
+
+    async def scrub(self) -> bool:
+        return await self._run(self._writer, self.store.scrub)
 
     async def pages(
         self, namespace: str, document_id: str, first: int = 1, last: int | None = None

@@ -91,11 +91,16 @@ class Database:
                     raise StoreError(f"There is no store at {self.location}.")
                 metadata.create_all(connection)
                 connection.execute(meta.insert().values(name="schema", value=str(SCHEMA_VERSION)))
-            version = connection.scalar(select(meta.c.value).where(meta.c.name == "schema"))
-            if int(version or 0) > SCHEMA_VERSION:
+            found = connection.scalar(select(meta.c.value).where(meta.c.name == "schema"))
+            version = int(found or 0)
+            if version > SCHEMA_VERSION:
                 raise StoreError(
                     f"The store {self.location} was written by a newer hmars: update hmars."
                 )
+            if version < SCHEMA_VERSION and not self.read_only:
+                metadata.create_all(connection)
+                newer = meta.update().where(meta.c.name == "schema")
+                connection.execute(newer.values(value=str(SCHEMA_VERSION)))
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work` on one unchanging state of the store."""

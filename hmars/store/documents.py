@@ -12,29 +12,55 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, case, delete, func, insert, select, update
 
-from hmars.errors import NotFoundError
+from hmars.errors import ConfigError, NotFoundError
 from hmars.model import Document
+from hmars.store import turns
 from hmars.store.bodies import CARDS, MEMORIES, drop_unused
 from hmars.store.keys import document_ids, source_key
 from hmars.store.plan import DocumentPlan
 from hmars.store.schema import cards, documents, groups, regions, replies, reply_documents
 from hmars.store.structure import save_groups, save_regions
+from hmars.store.turns import StoredConversation
 
 MENTIONED = 5
 """Documents named in a message about one that was not found."""
 
 
-def save(connection: Connection, namespace: str, plan: DocumentPlan, now: str) -> str:
+def save(
+    connection: Connection,
+    namespace: str,
+    plan: DocumentPlan,
+    now: str,
+    conversation: StoredConversation | None = None,
+) -> str:
     """Put a document in place of its earlier version, if any, and give its id.
 
     Writes nothing at all where nothing changed.
+
+    Raises:
+        Overtaken: the turns of `conversation` were made from another state of it.
     """
+    old = _of_source(connection, namespace, source_key(plan.source.source))
+    if conversation is not None:
+        turns.check_base(old.content_hash if old else None, conversation)
+    identity = _save(connection, namespace, plan, now, old)
+    number = number_of(connection, namespace, identity)
+    turns.save(connection, number, conversation)
+    if conversation is not None and conversation.forgotten:
+        key = source_key(plan.source.source)
+        turns.forget_keys(connection, namespace, key, conversation.forgotten)
+    return identity
+
+
+def _of_source(connection: Connection, namespace: str, key: str) -> Row[Any] | None:
+    mine = (documents.c.namespace == namespace) & (documents.c.source_key == key)
+    return connection.execute(select(documents).where(mine)).first()
+
+
+def _save(
+    connection: Connection, namespace: str, plan: DocumentPlan, now: str, old: Row[Any] | None
+) -> str:
     source = plan.source
-    old = connection.execute(
-        select(documents).where(
-            documents.c.namespace == namespace, documents.c.source_key == source_key(source.source)
-        )
-    ).first()
     if old is None:
         identity = _new_id(connection, namespace, plan)
         values = plan.columns() | {
@@ -201,6 +227,25 @@ def number_of(connection: Connection, namespace: str, identity: str) -> int:
     return number
 
 
+def conversation_of(
+    connection: Connection, namespace: str, source: str
+) -> StoredConversation | None:
+    """The turns of the document with this source; None where there is no such document.
+
+    Raises:
+        ConfigError: there is one that is no conversation.
+    """
+    key = source_key(source)
+    forgotten = turns.forgotten_keys(connection, namespace, key)
+    row = _of_source(connection, namespace, key)
+    if row is None:
+        return StoredConversation(forgotten=forgotten) if forgotten else None
+    is_one, zone = turns.zone_of(connection, row.number)
+    if not is_one:
+        raise ConfigError(f"'{source}' is a document, not a conversation: choose another name.")
+    return StoredConversation(turns.read(connection, row.number), zone, row.content_hash, forgotten)
+
+
 def settings_of(connection: Connection, namespace: str, identity: str) -> Mapping[str, Any]:
     number = number_of(connection, namespace, identity)
     text = connection.scalar(select(documents.c.settings).where(documents.c.number == number))
@@ -213,6 +258,8 @@ def forget(connection: Connection, namespace: str, identity: str) -> tuple[int, 
     Returns how many cards, regional memories and cached replies went with it.
     """
     number = number_of(connection, namespace, identity)
+    key = connection.scalar(select(documents.c.source_key).where(documents.c.number == number))
+    turns.drop_forgotten(connection, namespace, str(key))
     region_keys = connection.scalars(select(regions.c.key).where(regions.c.document == number))
     group_keys = connection.scalars(select(groups.c.key).where(groups.c.document == number))
     gone = set(region_keys), set(group_keys)

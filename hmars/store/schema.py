@@ -28,7 +28,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""1: documents. 2: turns of conversations. An earlier store gains the tables it lacks."""
 
 
 class Utf8(TypeDecorator[str]):
@@ -149,6 +150,46 @@ groups = Table(
     Index("groups_document", "document", "position"),
     Index("groups_key", "key"),
     Index("groups_memory", "body_id"),
+)
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column(
+        "document", Integer, ForeignKey(documents.c.number, ondelete="CASCADE"), primary_key=True
+    ),
+    Column("zone", Utf8),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("document", Integer, ForeignKey(documents.c.number, ondelete="CASCADE"), nullable=False),
+    Column("id", Utf8, nullable=False),
+    Column("speaker", Utf8, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("session", Utf8),
+    Column("text", Utf8, nullable=False),
+    Column("replies_to", Utf8),
+    Column("id_given", Boolean, nullable=False),
+    Column("original", Utf8),  # the time as the file writes it
+    Column("said_at", Text),  # ISO 8601 with the speaker's offset
+    Column("assumed_zone", Utf8),
+    Column("day_only", Boolean, nullable=False),
+    Column("offset_s", Float),
+    Column("sequence", Integer, nullable=False),
+    Column("placed_at", Text),  # ISO 8601 in UTC
+    UniqueConstraint("document", "id"),
+)
+
+# Outlives the document: a conversation of which every turn was forgotten has none.
+forgotten_turns = Table(
+    "forgotten_turns",
+    metadata,
+    Column("namespace", Text, primary_key=True),
+    Column("source_key", String(64), primary_key=True),
+    Column("key", String(64), primary_key=True),
 )
 
 replies = Table(

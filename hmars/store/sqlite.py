@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from hmars.errors import StoreError
@@ -37,6 +38,7 @@ DURABLE = (
     f"PRAGMA journal_size_limit = {64 * 1024 * 1024}",
 )
 WRITE_OPTION = "hmars_write"
+_SCHEMA = {"value": str(SCHEMA_VERSION)}
 
 
 def open_file(
@@ -56,12 +58,31 @@ def open_file(
             raise StoreError(f"There is no store at {path}: index a document there first.")
         _create(path)
     read_only = read_only or not (_writable(path) and _writable(path.parent))
-    check_file(path, busy_timeout_s)
-    return _engine(_uri(path, read_only=read_only), read_only, busy_timeout_s), read_only
+    version = check_file(path, busy_timeout_s)
+    if version < SCHEMA_VERSION and read_only:
+        raise StoreError(
+            f"The store {path} was written by an older hmars (schema {version}) and can only be "
+            "read: open it once where it can be written to, which brings it up to date."
+        )
+    engine = _engine(_uri(path, read_only=read_only), read_only, busy_timeout_s)
+    if version < SCHEMA_VERSION:
+        _bring_up_to_date(engine, path)
+    return engine, read_only
 
 
-def check_file(path: Path, busy_timeout_s: float = 60.0) -> None:
-    """Refuse a file that is not a whole store of this version, without changing it."""
+def _bring_up_to_date(engine: Engine, path: Path) -> None:
+    """Add the tables that an earlier version lacks; what is there stays as it is."""
+    try:
+        with engine.execution_options(**{WRITE_OPTION: True}).begin() as connection:
+            metadata.create_all(connection)
+            connection.execute(meta.update().where(meta.c.name == "schema").values(_SCHEMA))
+            connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    except DBAPIError as error:
+        raise explain(error.orig, str(path)) from None
+
+
+def check_file(path: Path, busy_timeout_s: float = 60.0) -> int:
+    """Refuse a file that is not a whole store, without changing it; the version of its schema."""
     size = path.stat().st_size
     if size < SHORTEST_FILE:
         # SQLite would take it for an empty database.
@@ -71,13 +92,14 @@ def check_file(path: Path, busy_timeout_s: float = 60.0) -> None:
         )
     try:
         with closing(_connect(_uri(path, read_only=True), busy_timeout_s)) as connection:
-            _check_identity(path, _pragma(connection, "application_id"), connection)
+            version = _check_identity(path, _pragma(connection, "application_id"), connection)
             _check_whole(path, size, connection)
+            return version
     except sqlite3.Error as error:
         raise explain(error, str(path)) from None
 
 
-def _check_identity(path: Path, application_id: int, connection: sqlite3.Connection) -> None:
+def _check_identity(path: Path, application_id: int, connection: sqlite3.Connection) -> int:
     if application_id != APPLICATION_ID:
         raise StoreError(
             f"The file {path} is a database of another program: choose another path for the store."
@@ -89,6 +111,7 @@ def _check_identity(path: Path, application_id: int, connection: sqlite3.Connect
             f"{SCHEMA_VERSION}): update hmars."
         )
     connection.execute(f"SELECT value FROM {meta.name} LIMIT 1").fetchone()
+    return version
 
 
 def _check_whole(path: Path, size: int, connection: sqlite3.Connection) -> None:
@@ -118,7 +141,7 @@ def _create(path: Path) -> None:
                 connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 metadata.create_all(connection)
-                connection.execute(meta.insert().values(name="schema", value=str(SCHEMA_VERSION)))
+                connection.execute(meta.insert().values(name="schema", **_SCHEMA))
                 connection.commit()
         finally:
             engine.dispose()

@@ -22,13 +22,14 @@ from hmars.model import (
     RegionalMemory,
     SourceText,
 )
-from hmars.store import bodies, documents, history, structure
+from hmars.store import bodies, documents, history, structure, turns
 from hmars.store.bodies import CARDS, MEMORIES
 from hmars.store.database import Database
 from hmars.store.history import UsageRow
 from hmars.store.keys import group_key
 from hmars.store.plan import DocumentPlan
 from hmars.store.schema import documents as documents_table
+from hmars.store.turns import StoredConversation
 
 Result = TypeVar("Result")
 BUSY_TIMEOUT_S = 60.0
@@ -124,12 +125,16 @@ class Store:
         tokenizer: str,
         tokens: int,
         settings: Mapping[str, Any],
+        conversation: StoredConversation | None = None,
     ) -> Document:
         """Put a document in place of what was saved from the same `source.source`.
 
         Only regions that changed are written. Cards and regional memories stay where the text is
         still held; cached replies of the document go if its text changed. Saving the same again
         changes nothing. The regions' `document` is not looked at: the id is given here.
+
+        Raises:
+            Overtaken: the turns of `conversation` were made from another state of it.
         """
         _check_namespace(namespace)
         plan = DocumentPlan(source, regions, groups, tokenizer, tokens, settings)
@@ -138,10 +143,18 @@ class Store:
         now = self._clock()
 
         def work(connection: Connection) -> Document:
-            identity = documents.save(connection, namespace, plan, now)
+            identity = documents.save(connection, namespace, plan, now, conversation)
             return documents.found(connection, namespace, identity)
 
         return self._database.write(work)
+
+    def conversation(self, namespace: str, source: str) -> StoredConversation | None:
+        """The turns of the conversation with this name, in order of arrival; None: none yet.
+
+        Raises:
+            ConfigError: the name belongs to a document that is no conversation.
+        """
+        return self._database.read(lambda c: documents.conversation_of(c, namespace, source))
 
     def document(self, namespace: str, ref: str) -> Document:
         """The document that `ref` names: id, source path, title, or unique start of an id."""
@@ -163,17 +176,18 @@ class Store:
 
     def load_index(self, namespace: str, document_id: str) -> DocumentIndex:
         """A document with its text, structure, cards and regional memories, of one moment."""
+        return self._database.read(lambda c: _index(c, namespace, document_id))
 
-        def work(connection: Connection) -> DocumentIndex:
-            document = documents.found(connection, namespace, document_id)
+    def load_dialogue(
+        self, namespace: str, document_id: str
+    ) -> tuple[DocumentIndex, StoredConversation | None]:
+        """As `load_index`, with the turns of the same moment; None where it has none."""
+
+        def work(connection: Connection) -> tuple[DocumentIndex, StoredConversation | None]:
             number = documents.number_of(connection, namespace, document_id)
-            return DocumentIndex(
-                document,
-                structure.read_regions(connection, number, document_id),
-                structure.read_groups(connection, number),
-                bodies.attached(connection, CARDS, number),
-                bodies.attached(connection, MEMORIES, number),
-            )
+            is_one, zone = turns.zone_of(connection, number)
+            said = StoredConversation(turns.read(connection, number), zone) if is_one else None
+            return _index(connection, namespace, document_id), said
 
         return self._database.read(work)
 
@@ -295,6 +309,18 @@ class Store:
     def usage_history(self, namespace: str, since: str | None = None) -> list[UsageRow]:
         """Sums by day, role and model, oldest day first; `since` is an ISO 8601 date or time."""
         return self._database.read(lambda c: history.usage_history(c, namespace, since))
+
+
+def _index(connection: Connection, namespace: str, document_id: str) -> DocumentIndex:
+    document = documents.found(connection, namespace, document_id)
+    number = documents.number_of(connection, namespace, document_id)
+    return DocumentIndex(
+        document,
+        structure.read_regions(connection, number, document_id),
+        structure.read_groups(connection, number),
+        bodies.attached(connection, CARDS, number),
+        bodies.attached(connection, MEMORIES, number),
+    )
 
 
 # Writes that `AsyncStore` joins into one transaction; made here so that both faces share them.

@@ -18,6 +18,7 @@ from store_samples import put_cards, save
 
 from hmars.errors import StoreError
 from hmars.store import Store
+from hmars.store.schema import SCHEMA_VERSION
 
 BOOK = (("One tide came. ",), ("Two ships left. ",))
 NOBODY = 65534
@@ -54,7 +55,7 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
             raw.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("application_id", "user_version", "journal_mode", "quick_check")
         ]
-    assert values == [int.from_bytes(b"HMAR", "big"), 1, "wal", "ok"]
+    assert values == [int.from_bytes(b"HMAR", "big"), SCHEMA_VERSION, "wal", "ok"]
 
 
 def test_connections_keep_foreign_keys_and_secure_delete(tmp_path: Path) -> None:

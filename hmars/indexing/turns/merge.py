@@ -17,12 +17,11 @@ Rules:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 
-from hmars.indexing.turns.turn import Turn, order_key
+from hmars.indexing.turns.turn import Turn, order_key, second_id
 from hmars.model import Frozen
 
 
@@ -68,7 +67,7 @@ class _Intake:
             if _is_edit(known, turn):
                 self._replace(known, turn)
                 return
-            turn = turn.model_copy(update={"id": _second_id(turn)})
+            turn = turn.model_copy(update={"id": second_id(turn)})
             known = self.by_id.get(turn.id)
             if known is None:
                 self.renamed.append(turn.id)
@@ -137,10 +136,6 @@ def _is_edit(known: Turn, turn: Turn) -> bool:
         and known.speaker == turn.speaker
         and known.session == turn.session
     )
-
-
-def _second_id(turn: Turn) -> str:
-    return f"{turn.id}~{hashlib.sha256(turn.content_key.encode()).hexdigest()[:12]}"
 
 
 def _overtaken(turns: Sequence[Turn], added: frozenset[str]) -> tuple[str, ...]:

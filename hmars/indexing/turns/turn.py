@@ -101,6 +101,11 @@ def derived_id(key: str, occurrence: int) -> str:
     return f"t{digest[:20]}"
 
 
+def second_id(turn: Turn) -> str:
+    """The id of a turn whose given id is taken by another turn."""
+    return f"{turn.id}~{hashlib.sha256(turn.content_key.encode()).hexdigest()[:12]}"
+
+
 def order_key(turn: Turn) -> tuple[bool, datetime, int]:
     """Sorts turns by instant, then by arrival; those placed before any time come first."""
     if turn.placed_at is None:
