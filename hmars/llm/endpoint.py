@@ -88,7 +88,9 @@ class Endpoint:
             self._warn(self.redactor.clean(message))
 
     async def get(self, url: str) -> HttpReply:
-        return await self.transport.send("GET", url, None, {})
+        reply = await self.transport.send("GET", url, None, {})
+        self.answered = True
+        return reply
 
     async def close(self) -> None:
         await self.transport.close()
