@@ -29,9 +29,8 @@ from aiohttp import web
 
 from hmars.fanout import fan_out
 from hmars.llm.contract import ChatRequest, Message, PromptRef
-from hmars.llm.endpoint import Endpoint
+from hmars.llm.openai_wire import openai_transport
 from hmars.llm.stack import ModelStack
-from hmars.llm.transport import OpenAITransport, Transport
 from hmars.settings import Profile
 
 PROMPT_CHARACTERS = 16 * 1024
@@ -99,12 +98,6 @@ async def hmars_call(url: str, flight: int, stack: AsyncExitStack, thin: bool) -
         )
 
     return call
-
-
-def openai_transport(endpoint: Endpoint) -> Transport:
-    return OpenAITransport(
-        endpoint.shown_url, endpoint.key, endpoint.headers, endpoint.pool, endpoint.redactor
-    )
 
 
 async def openai_call(url: str, flight: int, stack: AsyncExitStack, thin: bool) -> Call:

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from hmars.llm.aio import AioTransport
+from hmars.llm.openai_wire import OpenAITransport
 from hmars.llm.redact import Redactor
-from hmars.llm.transport import ConnectionFailed, OpenAITransport, Transport
+from hmars.llm.transport import ConnectionFailed, Transport
 from tests.scripted_server import Reply, ScriptedServer
 
 Make = Callable[[str], Transport]

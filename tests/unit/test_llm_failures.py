@@ -14,9 +14,10 @@ from hmars.llm.contract import StructuredMode
 from hmars.llm.endpoint import Endpoint
 from hmars.llm.failures import FormatRefused, ParameterRefused, Place, Transient, from_status
 from hmars.llm.guard import LOOPBACK_ONLY, is_local, is_loopback
+from hmars.llm.openai_wire import openai_transport
 from hmars.llm.redact import Redactor
 from hmars.llm.stack import ModelStack
-from hmars.llm.transport import HttpReply, OpenAITransport
+from hmars.llm.transport import HttpReply
 from hmars.settings import EndpointSettings
 from tests.llm_support import ask, profile_for
 from tests.scripted_server import Reply, ScriptedServer
@@ -141,11 +142,6 @@ async def test_a_key_is_in_no_error_log_line_warning_or_repr(
     caplog.set_level(logging.DEBUG)
     warnings: list[str] = []
 
-    def openai_wire(endpoint: Endpoint) -> OpenAITransport:
-        return OpenAITransport(
-            endpoint.shown_url, endpoint.key, endpoint.headers, endpoint.pool, endpoint.redactor
-        )
-
     said = {"message": f"Incorrect API key provided: {KEY} in ?api-key={KEY}"}
     with ScriptedServer() as server:
         server.on("wrong", Reply(status=401, error=said))
@@ -160,7 +156,7 @@ async def test_a_key_is_in_no_error_log_line_warning_or_repr(
             retries=0,
         )
         stack = ModelStack(
-            profile, warn=warnings.append, transport=openai_wire if wire == "openai" else None
+            profile, warn=warnings.append, transport=openai_transport if wire == "openai" else None
         )
         seen: list[str] = []
         async with stack:
