@@ -74,6 +74,8 @@ class Archive:
             raise DamagedPartError(f"'{name}' is missing")
         if entry.flag_bits & 0x1:
             raise DamagedPartError(f"'{name}' is encrypted")
+        # What the header states is checked first, since it may be true; then what really comes.
+        self._check(name, entry.file_size, entry.compress_size)
         size = 0
         try:
             with self._zip.open(entry) as stream:

@@ -20,7 +20,8 @@ MAX_RATIO: Final = 200
 """Largest ratio of unpacked to packed size, for an entry of more than `RATIO_FREE_BYTES`."""
 RATIO_FREE_BYTES: Final = 4 * MIB
 MAX_XML_DEPTH: Final = 200
-MAX_XML_ELEMENTS: Final = 20_000_000
+MAX_XML_ELEMENTS: Final = 5_000_000
+"""About 40,000 pages of Word text; a minute of parsing."""
 MAX_CELLS: Final = 5_000_000
 """Most filled cells of one workbook."""
 MAX_PDF_PAGES: Final = 10_000

@@ -58,7 +58,15 @@ def load_xlsx(file: InputFile) -> SourceText:
                 _add_sheets(builder, book)
             finally:
                 book.close()
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, SyntaxError, EOFError) as error:
+    except (
+        zipfile.BadZipFile,
+        OSError,
+        KeyError,
+        ValueError,
+        TypeError,
+        SyntaxError,
+        EOFError,
+    ) as error:
         raise InputError(
             f"{file.path} is a damaged workbook: {error}; open it in its program and save it again."
         ) from None
