@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
+from hmars.conversation import Backing, Conversation, Turnstile, open_conversation
 from hmars.errors import ConfigError, NotFoundError
 from hmars.indexing.estimate import Estimate, estimate
 from hmars.indexing.family import index_agents
@@ -36,15 +36,16 @@ from hmars.model import (
     SourceText,
     Usage,
 )
-from hmars.portal import Portal
+from hmars.portable import export_document, import_document
+from hmars.portal import Closing, Portal
 from hmars.prompts import PromptLibrary
-from hmars.query.agents import Scope
 from hmars.query.extractive import ExtractiveMemory
 from hmars.query.family import model_query_agents
 from hmars.query.lead import ask_with_lead, lead_roles
 from hmars.query.pipeline import AskSettings, ask
-from hmars.settings import DEFAULT_PROFILE, Profile, load_profile
-from hmars.store import AsyncStore, ForgetReport, Store
+from hmars.scoping import Moment, as_of_question, load_scope
+from hmars.settings import DEFAULT_PROFILE, PartitionSettings, Profile, load_profile
+from hmars.store import AsyncStore, ForgetReport, Store, StoredConversation
 from hmars.tokens import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:  # the HTTP client takes seconds to import, and not every profile calls models
@@ -66,7 +67,7 @@ def _ignore(_: str) -> None:
     return None
 
 
-class Memory:
+class Memory(Closing):
     """Documents of one namespace of a store, asked through one profile. Make it with `open`."""
 
     def __init__(
@@ -88,6 +89,7 @@ class Memory:
         self._stacks: dict[asyncio.AbstractEventLoop, ModelStack] = {}
         self._extractive = ExtractiveMemory()
         self._portal = Portal()
+        self._turnstile = Turnstile()
 
     @classmethod
     def open(
@@ -149,22 +151,7 @@ class Memory:
         began = time.perf_counter()
         text = await asyncio.to_thread(read_source, source, title=title, password=password)
         loaded = time.perf_counter()
-        tokenizer = await self._load_tokenizer()
-        models, usage = await self._models(("card", "region"))
-        indexer = Indexer(
-            store=self._store,
-            namespace=self.namespace,
-            tokenizer=tokenizer,
-            settings=self.profile.partition,
-            workers=self._workers(),
-            usage=usage,
-            on_progress=self._on_progress,
-        )
-        return await indexer.index(
-            text,
-            lambda document: index_agents(self.profile, models, self._prompts, tokenizer, document),
-            load_seconds=loaded - began,
-        )
+        return await self._index(text, load_seconds=loaded - began)
 
     async def estimate(self, source: Source, *, password: str | None = None) -> Estimate:
         """What `add` and one question would take. Nothing is stored and nobody is called."""
@@ -184,6 +171,7 @@ class Memory:
         question: str,
         *,
         document: str | Sequence[str] | None = None,
+        as_of: Moment | None = None,
         on_text: OnText | None = None,
         driver: Driver = "single",
         trajectory: Path | None = None,
@@ -193,6 +181,7 @@ class Memory:
         Args:
             question: in words.
             document: id, unique start of an id, title or path; several are asked together.
+            as_of: a time (a day means its end): of conversations, what was said later is not seen.
             on_text: called with each piece of the answer while it is written.
             driver: `single` asks every region once; `lead` asks in rounds, each query going by what
                 was found before (S-PARSER), for questions of several hops.
@@ -208,7 +197,9 @@ class Memory:
         if trajectory is not None and driver != "lead":
             raise ConfigError("Only the lead has a trajectory: ask with the driver 'lead'.")
         tokenizer = await self._load_tokenizer()
-        scope = await self._scope(document, tokenizer)
+        scope = await load_scope(
+            self._store, self.namespace, document, tokenizer, self.profile.name, as_of
+        )
         single: tuple[Role, ...] = ("broadcast", "select", "answer")
         models, usage = await self._models(
             single if driver == "single" else lead_roles(self.profile)
@@ -216,6 +207,7 @@ class Memory:
         if models is None:
             agents = self._extractive.agents(scope, tokenizer)
         else:
+            question = as_of_question(question, as_of)
             agents = model_query_agents(self.profile, models, self._prompts, tokenizer, scope)
         if driver == "lead":
             return await ask_with_lead(
@@ -267,6 +259,27 @@ class Memory:
                 f"{found.title} has no page {index}: its pages are 1 to {found.pages}."
             )
         return pages[0]
+
+    async def conversation(self, name: str, *, zone: str | None = None) -> Conversation:
+        """A dialogue that grows; `zone` is that of times without an offset, by default UTC."""
+        backing = Backing(
+            self._store, self.namespace, self._index, self.ask, self._portal.run, self._turnstile
+        )
+        return await open_conversation(backing, name, zone)
+
+    async def find_conversation(self, document: str) -> Conversation:
+        """The conversation that is indexed as the document named (id, title or name)."""
+        found = await self._store.document(self.namespace, document)
+        return await self.conversation(found.source)
+
+    async def export(self, document: str, file: Path) -> Document:
+        """Write a document with all that was made of it to one file that `import_file` reads."""
+        found = await self._store.document(self.namespace, document)
+        return await export_document(self._store, self.namespace, found.id, file)
+
+    async def import_file(self, file: Path) -> Document:
+        """Take in a file that `export` wrote: no text is read again, so no model is called."""
+        return await import_document(self._store, self.namespace, file)
 
     async def forget(self, document: str) -> ForgetReport:
         """Remove a document, what was written about it and the replies that hold its text."""
@@ -333,28 +346,6 @@ class Memory:
         self._portal.run(self._store.aclose)
         self._portal.close(self._close_stack)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close_sync()
-
     # ------------------------------------------------------------ inside
 
     async def _close_stack(self) -> None:
@@ -390,22 +381,35 @@ class Memory:
         recorder = stack.new_recorder(self._store.call_log(self.namespace))
         return lambda role: stack.model(role, recorder), lambda: recorder.usage
 
-    async def _scope(self, document: str | Sequence[str] | None, tokenizer: Tokenizer) -> Scope:
-        if document is None:
-            found = await self.documents()
-        else:
-            names = [document] if isinstance(document, str) else list(document)
-            listed = [await self._store.document(self.namespace, name) for name in names]
-            found = list({item.id: item for item in listed}.values())
-        for item in found:
-            if item.tokenizer != tokenizer.identity:
-                raise ConfigError(
-                    f"{item.title} ({item.id}) was indexed with the tokenizer {item.tokenizer}, "
-                    f"the profile {self.profile.name} has {tokenizer.identity}: index it again "
-                    "with this profile, or ask with the profile it was indexed with."
-                )
-        return Scope(
-            tuple([await self._store.load_index(self.namespace, item.id) for item in found])
+    async def _index(
+        self,
+        text: SourceText,
+        *,
+        load_seconds: float = 0.0,
+        conversation: StoredConversation | None = None,
+        settings: PartitionSettings | None = None,
+        on_saved: Callable[[], Awaitable[None]] | None = None,
+        keep_attached: bool = False,
+    ) -> IndexReport:
+        """See `Indexer.index`; `settings` stand in for the profile's."""
+        tokenizer = await self._load_tokenizer()
+        models, usage = await self._models(("card", "region"))
+        indexer = Indexer(
+            store=self._store,
+            namespace=self.namespace,
+            tokenizer=tokenizer,
+            settings=settings or self.profile.partition,
+            workers=self._workers(),
+            usage=usage,
+            on_progress=self._on_progress,
+        )
+        return await indexer.index(
+            text,
+            lambda document: index_agents(self.profile, models, self._prompts, tokenizer, document),
+            load_seconds=load_seconds,
+            conversation=conversation,
+            on_saved=on_saved,
+            keep_attached=keep_attached,
         )
 
     async def _load_tokenizer(self) -> Tokenizer:

@@ -138,3 +138,11 @@ def _groups(
         if len(known) == len(members):
             memories[group.index] = fallback_memory(known, candidates(known), "cut at a time")
     return tuple(groups), memories
+
+
+def as_of_question(question: str, moment: Moment | None) -> str:
+    """The question as models are asked it: "now" and "last week" mean that time."""
+    if moment is None:
+        return question
+    text = moment if isinstance(moment, str) else moment.isoformat(timespec="minutes")
+    return f"{question} (Asked as of {text}: answer as things stood then.)"

@@ -24,8 +24,11 @@ from hmars.model import (
     RegionalMemory,
     SourceText,
 )
-from hmars.store.store import ForgetReport, Store, log_call, put_card, put_memory, put_reply
+from hmars.store.plan import DocumentPlan
+from hmars.store.store import ForgetReport, Store
+from hmars.store.transfer import KeptBody, Transfer
 from hmars.store.turns import StoredConversation
+from hmars.store.writes import log_call, put_card, put_memory, put_reply
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -144,8 +147,10 @@ class AsyncStore:
             conversation=conversation,
         )
 
-    async def forget(self, namespace: str, document_id: str) -> ForgetReport:
-        return await self._run(self._writer, self.store.forget, namespace, document_id)
+    async def forget(
+        self, namespace: str, document_id: str, remembered: frozenset[str] = frozenset()
+    ) -> ForgetReport:
+        return await self._run(self._writer, self.store.forget, namespace, document_id, remembered)
 
     async def reuse_cards(
         self, namespace: str, document_id: str, wanted: Sequence[tuple[Region, str]]
@@ -191,11 +196,30 @@ class AsyncStore:
     ) -> tuple[DocumentIndex, StoredConversation | None]:
         return await self._run(self._readers, self.store.load_dialogue, namespace, document_id)
 
-    async def conversation(self, namespace: str, source: str) -> StoredConversation | None:
-        return await self._run(self._readers, self.store.conversation, namespace, source)
+    async def conversation(
+        self, namespace: str, source: str, *, with_turns: bool = True
+    ) -> StoredConversation | None:
+        return await self._run(
+            self._readers, self.store.conversation, namespace, source, with_turns=with_turns
+        )
 
     async def document_settings(self, namespace: str, document_id: str) -> Mapping[str, Any]:
         return await self._run(self._readers, self.store.document_settings, namespace, document_id)
+
+    async def transfer(self, namespace: str, document_id: str) -> Transfer:
+        return await self._run(self._readers, self.store.transfer, namespace, document_id)
+
+    async def take_in(
+        self,
+        namespace: str,
+        plan: DocumentPlan,
+        conversation: StoredConversation | None,
+        cards: Sequence[KeptBody],
+        memories: Sequence[KeptBody],
+    ) -> Document:
+        return await self._run(
+            self._writer, self.store.take_in, namespace, plan, conversation, cards, memories
+        )
 
     async def scrub(self) -> bool:
         return await self._run(self._writer, self.store.scrub)

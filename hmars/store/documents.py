@@ -228,7 +228,7 @@ def number_of(connection: Connection, namespace: str, identity: str) -> int:
 
 
 def conversation_of(
-    connection: Connection, namespace: str, source: str
+    connection: Connection, namespace: str, source: str, with_turns: bool = True
 ) -> StoredConversation | None:
     """The turns of the document with this source; None where there is no such document.
 
@@ -243,7 +243,8 @@ def conversation_of(
     is_one, zone = turns.zone_of(connection, row.number)
     if not is_one:
         raise ConfigError(f"'{source}' is a document, not a conversation: choose another name.")
-    return StoredConversation(turns.read(connection, row.number), zone, row.content_hash, forgotten)
+    said = turns.read(connection, row.number) if with_turns else ()
+    return StoredConversation(said, zone, row.content_hash, forgotten, row.id)
 
 
 def settings_of(connection: Connection, namespace: str, identity: str) -> Mapping[str, Any]:
@@ -252,14 +253,23 @@ def settings_of(connection: Connection, namespace: str, identity: str) -> Mappin
     return json.loads(text or "{}")
 
 
-def forget(connection: Connection, namespace: str, identity: str) -> tuple[int, int, int]:
+def forget(
+    connection: Connection,
+    namespace: str,
+    identity: str,
+    remembered: frozenset[str] = frozenset(),
+) -> tuple[int, int, int]:
     """Remove a document with all that was made from its text alone.
 
+    Of `remembered` turns only digests stay, so that they do not come back; of others nothing.
     Returns how many cards, regional memories and cached replies went with it.
     """
     number = number_of(connection, namespace, identity)
     key = connection.scalar(select(documents.c.source_key).where(documents.c.number == number))
-    turns.drop_forgotten(connection, namespace, str(key))
+    if remembered:
+        turns.forget_keys(connection, namespace, str(key), remembered)
+    else:
+        turns.drop_forgotten(connection, namespace, str(key))
     region_keys = connection.scalars(select(regions.c.key).where(regions.c.document == number))
     group_keys = connection.scalars(select(groups.c.key).where(groups.c.document == number))
     gone = set(region_keys), set(group_keys)

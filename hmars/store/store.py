@@ -22,14 +22,16 @@ from hmars.model import (
     RegionalMemory,
     SourceText,
 )
-from hmars.store import bodies, documents, history, structure, turns
+from hmars.store import bodies, documents, history, structure, transfer, turns
 from hmars.store.bodies import CARDS, MEMORIES
 from hmars.store.database import Database
 from hmars.store.history import UsageRow
 from hmars.store.keys import group_key
 from hmars.store.plan import DocumentPlan
 from hmars.store.schema import documents as documents_table
+from hmars.store.transfer import KeptBody, Transfer
 from hmars.store.turns import StoredConversation
+from hmars.store.writes import put_card, put_memory, put_reply
 
 Result = TypeVar("Result")
 BUSY_TIMEOUT_S = 60.0
@@ -148,13 +150,17 @@ class Store:
 
         return self._database.write(work)
 
-    def conversation(self, namespace: str, source: str) -> StoredConversation | None:
-        """The turns of the conversation with this name, in order of arrival; None: none yet.
+    def conversation(
+        self, namespace: str, source: str, *, with_turns: bool = True
+    ) -> StoredConversation | None:
+        """The conversation with this name, its turns in order of arrival; None: none yet.
 
         Raises:
             ConfigError: the name belongs to a document that is no conversation.
         """
-        return self._database.read(lambda c: documents.conversation_of(c, namespace, source))
+        return self._database.read(
+            lambda c: documents.conversation_of(c, namespace, source, with_turns)
+        )
 
     def document(self, namespace: str, ref: str) -> Document:
         """The document that `ref` names: id, source path, title, or unique start of an id."""
@@ -204,18 +210,53 @@ class Store:
 
         return self._database.read(work)
 
-    def forget(self, namespace: str, document_id: str) -> ForgetReport:
+    def forget(
+        self, namespace: str, document_id: str, remembered: frozenset[str] = frozenset()
+    ) -> ForgetReport:
         """Remove a document: text, structure, cards, regional memories and cached replies.
 
-        Their bytes are overwritten in the file. The id must be exact.
+        Their bytes are overwritten in the file. The id must be exact. `remembered` are digests of
+        turns that must not come back into a conversation of this name.
         """
 
         def work(connection: Connection) -> tuple[Document, tuple[int, int, int]]:
             document = documents.found(connection, namespace, document_id)
-            return document, documents.forget(connection, namespace, document_id)
+            return document, documents.forget(connection, namespace, document_id, remembered)
 
         document, (cards, memories, replies) = self._database.write(work)
         return ForgetReport(document, cards, memories, replies, self.scrub())
+
+    def transfer(self, namespace: str, document_id: str) -> Transfer:
+        """A document with all that was made of it, of one moment."""
+        return self._database.read(
+            lambda c: transfer.read(c, namespace, _index(c, namespace, document_id))
+        )
+
+    def take_in(
+        self,
+        namespace: str,
+        plan: DocumentPlan,
+        conversation: StoredConversation | None,
+        cards: Sequence[KeptBody],
+        memories: Sequence[KeptBody],
+    ) -> Document:
+        """Save what `transfer` gave of another store, all of it or nothing.
+
+        Raises:
+            ConfigError: there is a document from the same source with another text.
+        """
+        _check_namespace(namespace)
+        plan.check()
+        plan.columns()
+        now = self._clock()
+
+        def work(connection: Connection) -> Document:
+            identity = transfer.write(
+                connection, namespace, plan, now, conversation, cards, memories
+            )
+            return documents.found(connection, namespace, identity)
+
+        return self._database.write(work)
 
     def scrub(self) -> bool:
         """Empty the write-ahead log, where old copies of deleted text may linger.
@@ -321,45 +362,6 @@ def _index(connection: Connection, namespace: str, document_id: str) -> Document
         bodies.attached(connection, CARDS, number),
         bodies.attached(connection, MEMORIES, number),
     )
-
-
-# Writes that `AsyncStore` joins into one transaction; made here so that both faces share them.
-
-
-def put_card(
-    namespace: str, document_id: str, region: Region, key: str, card: MemoryCard
-) -> Callable[[Connection], None]:
-    def work(connection: Connection) -> None:
-        number = documents.number_of(connection, namespace, document_id)
-        bodies.put(connection, CARDS, namespace, number, region.key, key, card)
-
-    return work
-
-
-def put_memory(
-    namespace: str,
-    document_id: str,
-    regions: Sequence[Region],
-    key: str,
-    memory: RegionalMemory,
-) -> Callable[[Connection], None]:
-    content_key = group_key(regions)
-
-    def work(connection: Connection) -> None:
-        number = documents.number_of(connection, namespace, document_id)
-        bodies.put(connection, MEMORIES, namespace, number, content_key, key, memory)
-
-    return work
-
-
-def put_reply(
-    namespace: str, key: str, payload: str, document_ids: Sequence[str]
-) -> Callable[[Connection], bool]:
-    return lambda c: history.put_reply(c, namespace, key, payload, document_ids)
-
-
-def log_call(namespace: str, record: CallRecord) -> Callable[[Connection], None]:
-    return lambda c: history.log_call(c, namespace, record)
 
 
 def _check_namespace(namespace: str) -> None:

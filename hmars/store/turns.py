@@ -54,6 +54,8 @@ class StoredConversation:
     """Content hash of the document that the turns belong to; None where there was none."""
     forgotten: frozenset[str] = frozenset()
     """Digests of turns that must not come back."""
+    document: str | None = None
+    """Id of the document; None where there is none (yet)."""
 
 
 _COLUMNS = [turns.c[name] for name in StoredTurn.__dataclass_fields__]
