@@ -47,7 +47,9 @@ def _fold_sign(sign: str) -> str:
         return '"'
     if sign in _DASHES:
         return "-"
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", sign).casefold())
+    # Upper case first: 'ı' and 'ſ' have capitals of their own that fold to 'i' and 's'.
+    cased = unicodedata.normalize("NFKD", sign).upper().casefold()
+    folded = unicodedata.normalize("NFKD", cased)
     return " " if folded.isspace() else folded
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hmars.lexical.sentences import sentences
 from hmars.lexical.stopwords import STOP_WORDS
@@ -86,7 +87,9 @@ def _proper(text: str, limit: int) -> tuple[str, ...]:
     for name, count in opening.items():
         if name in inside or " " in name:
             inside[name] += count
-    scored = sorted(inside.items(), key=lambda item: (-item[1] * (1 + item[0].count(" ")), item[0]))
+    scored = sorted(
+        inside.items(), key=lambda item: (-item[1] * (1 + min(item[0].count(" "), 2) / 2), item[0])
+    )
     chosen: dict[str, str] = {}
     for name, _ in scored:
         chosen.setdefault(fold(name), name)
@@ -128,7 +131,7 @@ def key_phrases(text: str, *, limit: int = 10) -> tuple[str, ...]:
 
 
 def _phrases(sentence: str) -> list[str]:
-    """Runs of content words that stand together, and their single words."""
+    """Runs of content words that stand together, their pairs and their single words."""
     found: list[str] = []
     run: list[re.Match[str]] = []
     for match in _SPACED_WORD.finditer(sentence):
@@ -147,7 +150,8 @@ def _phrases(sentence: str) -> list[str]:
 def _spread(run: list[re.Match[str]]) -> list[str]:
     words = [match.group() for match in run]
     singles = [word for word in words if len(word) > 3]
-    return singles if len(words) < 2 else [" ".join(words), *singles]
+    pairs = [" ".join(pair) for pair in pairwise(words)]
+    return [*([" ".join(words)] if len(words) > 2 else []), *pairs, *singles]
 
 
 def _unspaced_phrases(text: str, limit: int) -> tuple[str, ...]:

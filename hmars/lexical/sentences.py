@@ -18,12 +18,13 @@ LONGEST_SENTENCE = 1000
 """Characters. A longer stretch without an end is cut at white space, or anywhere."""
 
 _CLOSERS = "\"'”’»)\\]}*_`"
+_BLANKS = r"[^\S\n]*+(?:\n(?:[^\S\n]*+\n)*+)?"
+"""What follows an end: blanks, the line break, empty lines; not the indent of the next line."""
 _ENDS = re.compile(
     rf"""
-      [.!?…]+[{_CLOSERS}]*(?=\s)[^\S\n]*\n?   # needs white space after it: "4.2" has none
-    | [。！？．｡।॥؟۔។၊။።⁇⁈⁉‼]+[”’」』）】》{_CLOSERS}]*\s?
-    | \n\s*\n\s*?(?=\S|\Z)
-    | \n
+      (?<![.!?…])[.!?…]++[{_CLOSERS}]*+(?=\s){_BLANKS}   # "4.2" is no end
+    | [。！？．｡।॥؟۔၊။።⁇⁈⁉‼]++[”’」』）】》{_CLOSERS}]*+{_BLANKS}
+    | \n(?:[^\S\n]*+\n)*+
     """,
     re.VERBOSE,
 )

@@ -7,7 +7,7 @@ STOP_WORDS = frozenset(
     a about above after again against all almost also although always am an and another any anyone
     anything are aren as ask asked at away be became because become been before being between both
     but by came can cannot could couldn did didn do does doesn doing don done down during each
-    either else ever every everything few for from further get gets getting give given gives go
+    either ever every everything few for from further get gets getting give given gives go
     goes going gone got had hadn happen happened happens has hasn have haven having he her here hers
     herself him himself his how however i if in into is isn it its itself just kind let like
     made make makes many may me might more most much must my myself neither no nor not now of off

@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 import snowballstemmer
 
+from hmars.lexical.irregular import IRREGULAR
 from hmars.lexical.stopwords import STOP_WORDS
 
 
@@ -47,7 +48,8 @@ UNSPACED = (
 """Ranges of scripts whose words are not set apart by spaces (Korean too: its particles are not)."""
 _RUN = re.compile(rf"[{UNSPACED}{_marks()}\u3099\u309a]+|[^{UNSPACED}]+")
 _UNSPACED_START = re.compile(rf"[{UNSPACED}]")
-_SPLIT = re.compile(r"[.:/'’\-‐‑,_]+|(?<=[a-z])(?=[A-Z])")
+_JOINTS = re.compile(r"[.:/'’\-‐‑,]+")
+_INNER = re.compile(r"_+|(?<=[a-z])(?=[A-Z])")
 _NUMERIC = re.compile(r"\d+(?:\.\d+)*\Z")
 _DROPPED_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0640]")
 _JOINER = re.compile(f"[{JOINERS}]")
@@ -112,21 +114,26 @@ class Terms:
 
     def _word(self, raw: str) -> Iterable[str]:
         """A compound gives its parts and, where it is a name of its own, the whole."""
-        whole = fold(_CONTRACTION.sub("", raw))
+        bare = _CONTRACTION.sub("", raw)
+        whole = fold(bare)
         number = whole.replace(",", "")
         if _NUMERIC.match(number):
             yield number
             return
-        parts = [part for part in map(fold, _SPLIT.split(_CONTRACTION.sub("", raw))) if part]
-        if len(parts) != 1 or parts[0] != whole:
-            named = "_" in whole or any(sign.isdigit() for sign in whole)
-            if named or raw.isidentifier() or "." in whole:
-                yield whole
-        for part in parts:
-            yield self._stem(part)
+        pieces = [piece for piece in _JOINTS.split(bare) if piece]
+        if len(pieces) > 1 and ("." in whole or any(sign.isdigit() for sign in whole)):
+            yield whole
+        for piece in pieces:
+            parts = [part for part in _INNER.split(piece) if part]
+            if len(parts) > 1 or piece.strip("_") != piece:
+                yield fold(piece)
+            for part in parts:
+                yield self._stem(fold(part))
 
     def _stem(self, word: str) -> str:
-        return self._stemmer.stemWord(word) if _ENGLISH.match(word) else word
+        if not _ENGLISH.match(word):
+            return word
+        return self._stemmer.stemWord(IRREGULAR.get(word, word))
 
 
 def _pairs(run: str) -> Iterable[str]:

@@ -20,8 +20,8 @@ RegionKey = tuple[str, int]
 
 DECAY = 0.8
 """Each further passage of a page counts this much less, where the selector gave no weights."""
-REST = 0.2
-"""What a page's other stretches count, against the page."""
+REST = 0.5
+"""What a page's other stretches count, against its weakest passage."""
 WIDEST = 1200
 """Characters looked at over the edge of a page for the end of a sentence."""
 
@@ -133,8 +133,9 @@ def _pieces(place: int, choice: SelectedPage) -> Iterator[_Piece]:
         for span in _gaps(max(low, page.start), min(high, page.end), taken):
             taken.append(span)
             yield _Piece(place, page, *span, weight)
+    weakest = min(weight for _, weight in _weighted(choice))
     for span in _gaps(page.start, page.end, taken):
-        yield _Piece(place, page, *span, choice.confidence * REST)
+        yield _Piece(place, page, *span, weakest * REST)
 
 
 def _gaps(start: int, end: int, taken: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

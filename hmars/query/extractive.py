@@ -21,8 +21,6 @@ from hmars.query.quoting import QuotingAnswerer
 from hmars.query.ranking import HINT, IndexShelf, LexicalIndex, Ranking, Scores
 from hmars.tokens import Tokenizer
 
-FLOOR = 0.12
-"""Passages weaker than this share of the best one are not selected."""
 MOST_NAMES = 12
 """Names in one hint."""
 
@@ -100,7 +98,8 @@ def _related(
 class RankingSelector:
     """Selects pages by their best passage, ranked against every passage of the scope.
 
-    A region in which no word of the question occurs abstains.
+    A region in which no word of the question occurs abstains, and so does one that has nothing
+    among the best passages of the scope.
     """
 
     index: LexicalIndex
@@ -119,7 +118,7 @@ class RankingSelector:
         found: dict[int, list[tuple[float, tuple[int, int]]]] = {}
         pages: dict[int, Page] = {}
         for at, score in zip(span, scores.tolist(), strict=True):
-            if score >= FLOOR:
+            if ranking.best[at]:
                 passage = self.index.passages[at]
                 pages[passage.page.index] = passage.page
                 found.setdefault(passage.page.index, []).append(

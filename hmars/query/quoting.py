@@ -29,6 +29,8 @@ _ALSO = 0.88
 """How close to the best another sentence must score to be quoted too."""
 _NEAR = np.array([1.0, 0.8, 0.65, 0.55, 0.45, 0.35, 0.3])
 """What a word counts at 0, 1, 2, ... sentences' distance."""
+_GENERIC_SHARE = 0.3
+"""Most that a generic word weighs, of what an unknown word does."""
 _AROUND = 0.75
 """What a word counts that stands in the heading or title only."""
 _OWN = 0.45
@@ -51,7 +53,7 @@ _QUANTITY = re.compile(
 )
 _TIME = re.compile(
     r"\d{1,2}[:/.\-]\d|\b\d{4}\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:today|tomorrow"
-    r"|yesterday|week|month|year|morning|evening|noon|midnight|before|after|when|during|until|since"
+    r"|yesterday|week|month|year|morning|evening|noon|midnight|before|after|when|if|while|once|during|until|since"
     r"|january|february|march|april|may|june|july|august|september|october|november|december)\b",
     re.IGNORECASE,
 )
@@ -105,10 +107,13 @@ class QuotingAnswerer:
 
     def _asked(self, question: str) -> _Asked:
         terms = self._index.terms.content(question)
+        heaviest = self._index.rarity("")
         weights: dict[str, float] = {}
         for term in terms:
             weight = self._index.rarity(term)
-            weights[term] = 0.3 * weight if term in _GENERIC else weight
+            if "." in term and not term[0].isdigit() and not self._index.known(term):
+                continue  # "list.append" may be spelled "append()": its parts speak for it
+            weights[term] = min(weight, _GENERIC_SHARE * heaviest) if term in _GENERIC else weight
         answer = _QUANTITY if _HOW_MANY.search(question) else None
         if answer is None and _WHEN.search(question):
             answer = _TIME

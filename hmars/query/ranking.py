@@ -24,6 +24,8 @@ PASSAGE_TOKENS = 256
 NEIGHBOUR, SECOND_NEIGHBOUR, PAGE = 0.3, 0.15, 0.5
 """Weight of the better neighbour, of the better next but one, and of the page of a passage."""
 FEEDBACK, FEEDBACK_PASSAGES, FEEDBACK_TERMS = 0.3, 5, 15
+SELECTED_TOKENS = 24_000
+"""The best passages up to this many tokens are worth selecting; an evidence budget is smaller."""
 HINT = 0.1
 """Weight of a region's hint against the question."""
 
@@ -38,6 +40,7 @@ class Passage:
     page: Page
     start: int
     end: int
+    tokens: int
 
     @property
     def text(self) -> str:
@@ -76,8 +79,13 @@ class LexicalIndex:
         self._last: Ranking | None = None
 
     def _passages(self, page: Page, tokenizer: Tokenizer) -> list[Passage]:
-        spans = passages(page.text, PASSAGE_TOKENS, tokenizer.starts(page.text), offset=page.start)
-        return [Passage(page, start, end) for start, end in spans]
+        starts = tokenizer.starts(page.text)
+        spans = passages(page.text, PASSAGE_TOKENS, starts, offset=page.start)
+        edges = np.searchsorted(starts, [end - page.start for _, end in spans]).tolist()
+        return [
+            Passage(page, start, end, after - before)
+            for (start, end), before, after in zip(spans, [0, *edges], edges, strict=False)
+        ]
 
     def rarity(self, term: str) -> float:
         """How much a term of a question weighs; one that occurs nowhere weighs most."""
@@ -102,7 +110,17 @@ class LexicalIndex:
         top = float(total.max(initial=0.0))
         relative = total / top if top > 0 else total
         strength = self._coverage(content, int(relative.argmax())) if top > 0 else 0.0
-        return Ranking(question, content, relative, matched > 0, strength, tuple(widened))
+        return Ranking(
+            question, content, relative, matched > 0, self._best(relative), strength, tuple(widened)
+        )
+
+    def _best(self, scores: Scores) -> NDArray[np.bool_]:
+        """The passages with a score, best first, up to `SELECTED_TOKENS`."""
+        best = np.zeros(len(scores), dtype=bool)
+        order = np.argsort(-scores, kind="stable")
+        sizes = np.array([self.passages[at].tokens for at in order], dtype=np.int64)
+        best[order[np.cumsum(sizes) - sizes < SELECTED_TOKENS]] = True
+        return best & (scores > 0)
 
     def score(self, terms: Mapping[str, float]) -> Scores:
         """Passage, neighbours and page together, each against the best of its kind."""
@@ -167,6 +185,8 @@ class Ranking:
     """By passage, against the best passage of the scope."""
     matched: NDArray[np.bool_]
     """Whether the passage or its page holds any word of the question."""
+    best: NDArray[np.bool_]
+    """Whether the passage is among those worth selecting."""
     strength: float
     """How much of the question the best passage covers, 0..1."""
     widened: tuple[str, ...]
