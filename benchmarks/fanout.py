@@ -169,12 +169,25 @@ async def measure(way: str, url: str, calls: int, flight: int) -> dict[str, Any]
 def in_process(way: str, url: str, calls: int, flight: int) -> dict[str, Any]:
     """Each measurement in a fresh process, so that peaks of memory are its own."""
     context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        return pool.apply(_run, (way, url, calls, flight))
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_run, args=(theirs, way, url, calls, flight))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv()
+    except EOFError:
+        raise SystemExit(f"the measurement of '{way}' ended without a result") from None
+    finally:
+        process.join()
 
 
-def _run(way: str, url: str, calls: int, flight: int) -> dict[str, Any]:
-    return asyncio.run(measure(way, url, calls, flight))
+def _run(channel: Connection, way: str, url: str, calls: int, flight: int) -> None:
+    try:
+        channel.send(asyncio.run(measure(way, url, calls, flight)))
+    except openai.OpenAIError as error:
+        # A way of calling that breaks down under the load is a result, too.
+        failed = {"way": way, "calls": calls, "failed": type(error).__name__}
+        channel.send(failed)
 
 
 def main() -> None:
@@ -200,7 +213,7 @@ def main() -> None:
                 rows.append({**row, "latency_s": latency, "in_flight": flight})
                 if not options.json:
                     print(line(rows[-1]), flush=True)
-        server.terminate()
+        server.terminate()  # it serves until then
         server.join()
     if options.json:
         about = {"python": platform.python_version(), "openai": openai.__version__}
@@ -209,6 +222,8 @@ def main() -> None:
 
 def line(row: dict[str, Any]) -> str:
     name = f"{row['way']:28s} {row['calls']:6d} calls"
+    if "failed" in row:
+        return f"{name}  failed: {row['failed']}"
     memory = f"{row['peak_mb']:6.0f} MB"
     if not row["latency_s"]:
         return f"{name}  instant server: {row['per_s']:7.0f} calls/s  {memory}"
