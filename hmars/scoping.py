@@ -82,7 +82,9 @@ def cut(
         return index, f"{name} is no conversation, so it was read whole, whatever the time."
     turns = turns_of(said)
     kept = as_of(turns, time)
-    note = f"{name} as of {time.isoformat()}: {len(turns) - len(kept)} later turns left out."
+    later = len(turns) - len(kept)
+    left_out = f"{later} later turn{'' if later == 1 else 's'} left out"
+    note = f"{name} as of {time.isoformat(timespec='seconds')}: {left_out}."
     if len(kept) == len(turns):
         return index, note
     source = render(kept, conversation=index.document.source, zone=zone).source

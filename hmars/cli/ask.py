@@ -23,6 +23,13 @@ def command(
         list[str] | None,
         typer.Option("--document", "-d", help="Ask only this document (id, title or path)."),
     ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Of conversations, see only what was said up to this time; a day means its end.",
+        ),
+    ] = None,
     store: Store = None,
     namespace: Namespace = None,
     profile: ProfileName = None,
@@ -65,6 +72,7 @@ def command(
                     answer = await memory.ask(
                         question,
                         document=document,
+                        as_of=as_of,
                         on_text=on_text if streams else None,
                         driver=driver,
                         trajectory=trajectory,

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from hmars.cli import ask, demo, index, manage, show
+from hmars.cli import ask, demo, dialogue, index, manage, show, transfer
 from hmars.cli.output import note
 from hmars.errors import HmarsError
 
@@ -20,10 +20,13 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("index")(index.command)
+app.command("append")(dialogue.append_command)
 app.command("ask")(ask.command)
 app.command("show")(show.command)
 app.command("list")(manage.list_command)
 app.command("forget")(manage.forget_command)
+app.command("export")(transfer.export_command)
+app.command("import")(transfer.import_command)
 app.command("doctor")(manage.doctor_command)
 app.command("demo")(demo.command)
 app.command("prompts")(manage.prompts_command)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hmars.cli.dialogue import forgotten_text
 from hmars.cli.options import (
     AsJson,
     Namespace,
@@ -21,6 +22,7 @@ from hmars.cli.options import (
 )
 from hmars.cli.output import note, write
 from hmars.cli.render import findings_text, list_text, plural
+from hmars.conversation import TurnsForgotten
 from hmars.errors import ConfigError
 from hmars.memory import ForgetReport
 from hmars.model import Document
@@ -29,6 +31,10 @@ from hmars.settings import Environment
 
 if TYPE_CHECKING:
     from hmars.llm.probe import Finding
+
+STILL_IN_USE = (
+    "hmars: the store is in use elsewhere; its last bytes are overwritten when that ends."
+)
 
 
 def list_command(store: Store = None, namespace: Namespace = None, as_json: AsJson = False) -> None:
@@ -68,17 +74,39 @@ def _document_json(document: Document) -> dict[str, object]:
 
 def forget_command(
     document: Annotated[str, typer.Argument(help="Id, title or path.")],
+    turn: Annotated[
+        list[str] | None, typer.Option("--turn", help="Of a conversation, only this turn (id).")
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Of a conversation, only what was said before."),
+    ] = None,
     store: Store = None,
     namespace: Namespace = None,
+    profile: ProfileName = None,
+    overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a document: its text, cards, regional memories and cached replies."""
+    """Remove a document, or turns of a conversation: text, cards, memories, cached replies.
 
-    async def work() -> ForgetReport:
-        async with open_memory(store, namespace, quiet=True, create=False) as memory:
+    The profile writes the cards of regions that lost a turn anew.
+    """
+
+    async def work() -> ForgetReport | TurnsForgotten:
+        async with open_memory(
+            store, namespace, profile, overrides, quiet=True, create=False
+        ) as memory:
+            if turn or before is not None:
+                growing = await memory.find_conversation(document)
+                return await growing.forget(turn or (), before=before)
             return await memory.forget(document)
 
     report = asyncio.run(work())
+    if isinstance(report, TurnsForgotten):
+        write(report.model_dump_json() if as_json else forgotten_text(report))
+        if not (report.scrubbed or as_json):
+            note(STILL_IN_USE)
+        return
     if as_json:
         removed = {
             "document": report.document.id,
@@ -95,7 +123,7 @@ def forget_command(
         f"{plural(report.replies, 'cached reply')} removed."
     )
     if not report.scrubbed:
-        note("hmars: the store is in use elsewhere; its last bytes are overwritten when that ends.")
+        note(STILL_IN_USE)
 
 
 def doctor_command(
