@@ -31,7 +31,7 @@ _ENDS = re.compile(
 _STARTS_ITEM = re.compile(
     r"[ \t]*(?:[-*+•·◦▪>|#=~]|(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5})[.)]\s|\(\w{1,4}\)\s|```|\[)"
 )
-_SPEAKER = re.compile(r"[^\n:]{1,40}:\s")
+_SPEAKER = re.compile(r"(?![a-z])[^\n:().]{1,40}:[ \t]+\S")
 _ABBREVIATION = re.compile(
     r"""(?xi)(?:^|[\s(\[“"'])(?:
         mr|mrs|ms|dr|prof|st|sr|jr|vs|etc|e\.?g|i\.?e|cf|al|no|nos|fig|figs|sec|art|eq|ch|vol|pp?

@@ -79,6 +79,7 @@ class Terms:
     def __init__(self) -> None:
         self._stemmer = cast(_Stemmer, snowballstemmer.stemmer("english"))
         self._seen: dict[str, tuple[str, ...]] = {}
+        self._stems: dict[str, str] = {}
 
     def of(self, text: str) -> list[str]:
         """All terms of the text in order, stop words included."""
@@ -133,7 +134,9 @@ class Terms:
     def _stem(self, word: str) -> str:
         if not _ENGLISH.match(word):
             return word
-        return self._stemmer.stemWord(IRREGULAR.get(word, word))
+        if word not in self._stems:
+            self._stems[word] = self._stemmer.stemWord(IRREGULAR.get(word, word))
+        return self._stems[word]
 
 
 def _pairs(run: str) -> Iterable[str]:

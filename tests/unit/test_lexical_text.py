@@ -75,6 +75,10 @@ def test_sentences_tile_text_made_of_edges(text: str) -> None:
             ],
         ),
         (
+            "A line that a program wrapped (see the chapter The\nharbour rules):\n",
+            ["A line that a program wrapped (see the chapter The\nharbour rules):\n"],
+        ),
+        (
             "Run:\n\n    def f():\n        return 1\n",
             ["Run:\n\n", "    def f():\n", "        return 1\n"],
         ),
