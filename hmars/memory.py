@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -24,7 +24,7 @@ from hmars.indexing.partition import partition
 from hmars.indexing.pipeline import Indexer
 from hmars.indexing.read import read_source
 from hmars.indexing.sources import find_files
-from hmars.llm.contract import ChatModel
+from hmars.llm.pool import ModelPool
 from hmars.model import (
     Answer,
     Document,
@@ -34,7 +34,6 @@ from hmars.model import (
     Progress,
     Role,
     SourceText,
-    Usage,
 )
 from hmars.portable import export_document, import_document
 from hmars.portal import Closing, Portal
@@ -50,14 +49,11 @@ from hmars.tokens import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:  # the HTTP client takes seconds to import, and not every profile calls models
     from hmars.llm.probe import Finding
-    from hmars.llm.stack import ModelStack
 
 __all__ = ["Estimate", "ForgetReport", "Memory", "find_files"]
 
 OnProgress = Callable[[Progress], None]
 OnText = Callable[[str], None]
-Models = Callable[[Role], ChatModel]
-SpentSoFar = Callable[[], Mapping[str, Usage]]
 Source = str | Path | SourceText
 Driver = Literal["single", "lead"]
 _NEEDS_WORKERS = 16
@@ -86,7 +82,9 @@ class Memory(Closing):
         self._on_warning = on_warning
         self._prompts = PromptLibrary(profile.prompts.dir)
         self._tokenizer: Tokenizer | None = None
-        self._stacks: dict[asyncio.AbstractEventLoop, ModelStack] = {}
+        self._pool = ModelPool(
+            profile, store.reply_cache(namespace), store.call_log(namespace), on_warning
+        )
         self._extractive = ExtractiveMemory()
         self._portal = Portal()
         self._turnstile = Turnstile()
@@ -201,7 +199,7 @@ class Memory(Closing):
             self._store, self.namespace, document, tokenizer, self.profile.name, as_of
         )
         single: tuple[Role, ...] = ("broadcast", "select", "answer")
-        models, usage = await self._models(
+        models, usage = await self._pool.run(
             single if driver == "single" else lead_roles(self.profile)
         )
         if models is None:
@@ -291,7 +289,7 @@ class Memory(Closing):
         """Try every role's endpoint; empty where the profile has no models."""
         from hmars.llm.probe import probe
 
-        return await probe(self.profile)
+        return await probe(await self._pool.served())
 
     # ------------------------------------------------------------ without a loop
 
@@ -321,6 +319,10 @@ class Memory(Closing):
             )
         )
 
+    def conversation_sync(self, name: str, *, zone: str | None = None) -> Conversation:
+        """`conversation` for callers without a loop of their own."""
+        return self._portal.run(lambda: self.conversation(name, zone=zone))
+
     def documents_sync(self) -> list[Document]:
         """`documents` for callers without a loop of their own."""
         return self._portal.run(self.documents)
@@ -337,49 +339,18 @@ class Memory(Closing):
 
     async def close(self) -> None:
         """Close connections and the store. Safe to call twice."""
-        await self._close_stack()
-        await asyncio.to_thread(self._portal.close, self._close_stack)
+        await self._pool.close_loop()
+        await asyncio.to_thread(self._portal.close, self._pool.close_loop)
+        await asyncio.to_thread(self._pool.close_engines)
         await self._store.aclose()
 
     def close_sync(self) -> None:
         """`close` for callers without a loop of their own."""
         self._portal.run(self._store.aclose)
-        self._portal.close(self._close_stack)
+        self._portal.close(self._pool.close_loop)
+        self._pool.close_engines()
 
     # ------------------------------------------------------------ inside
-
-    async def _close_stack(self) -> None:
-        stack = self._stacks.pop(asyncio.get_running_loop(), None)
-        if stack is not None:
-            await stack.close()
-
-    def _stack(self) -> ModelStack | None:
-        """The models of this loop: connections and limits belong to the loop that made them."""
-        if self.profile.agents == "extractive":
-            return None
-        loop = asyncio.get_running_loop()
-        stack = self._stacks.get(loop)
-        if stack is None:
-            from hmars.llm.stack import ModelStack
-
-            stack = ModelStack(
-                self.profile,
-                cache=self._store.reply_cache(self.namespace),
-                warn=self._on_warning,
-            )
-            self._stacks[loop] = stack
-        return stack
-
-    async def _models(self, roles: Sequence[Role]) -> tuple[Models | None, SpentSoFar]:
-        """The models of one run and what they have spent; no models in an extractive profile."""
-        stack = self._stack()
-        if stack is None:
-            return None, dict
-        from hmars.llm.fit import check_fit, needs
-
-        await check_fit(stack, self.profile, needs(self.profile, roles))
-        recorder = stack.new_recorder(self._store.call_log(self.namespace))
-        return lambda role: stack.model(role, recorder), lambda: recorder.usage
 
     async def _index(
         self,
@@ -393,7 +364,7 @@ class Memory(Closing):
     ) -> IndexReport:
         """See `Indexer.index`; `settings` stand in for the profile's."""
         tokenizer = await self._load_tokenizer()
-        models, usage = await self._models(("card", "region"))
+        models, usage = await self._pool.run(("card", "region"))
         indexer = Indexer(
             store=self._store,
             namespace=self.namespace,

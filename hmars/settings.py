@@ -6,6 +6,7 @@ Nothing here reads the environment at import; `Environment` is read by whoever s
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
@@ -70,7 +71,20 @@ class PartitionSettings(Section):
 class EndpointSettings(Section):
     """A server that speaks OpenAI-compatible chat completions, with one limiter of its own."""
 
-    base_url: str
+    engine: Literal["http", "embedded"] = "http"
+    """`embedded`: llama.cpp in this process, started when it is needed; needs `model_file`."""
+    base_url: str = ""
+    """Of an `http` engine, such as http://127.0.0.1:8000/v1."""
+    model_file: str | None = None
+    """GGUF file of an embedded engine: a path, or hf:OWNER/REPOSITORY:FILE. Usually set for all
+    embedded endpoints at once by the profile's key `model`."""
+    threads: int | None = Field(default=None, ge=1)
+    """Of an embedded engine; by default the processors at hand."""
+    slots: int | None = Field(default=None, ge=1)
+    """Sequences an embedded engine works on at once; by default as processors and memory allow."""
+    cache_mb: int | None = Field(default=None, ge=0)
+    """Memory in which an embedded engine keeps prompts for later questions; by default half of
+    what is free."""
     api_key: SecretStr | None = None
     api_key_env: str | None = None
     """Environment variable that holds the key. Not needed where `base_url` is local."""
@@ -103,7 +117,8 @@ class RoleSettings(Section):
     """Which model plays a role, and how it is asked."""
 
     endpoint: str
-    model: str
+    model: str = ""
+    """The name the server knows it by; at an embedded endpoint by default the file's name."""
     temperature: float = Field(default=0.1, ge=0)
     send_temperature: bool = True
     """False for models that refuse any temperature but their own."""
@@ -191,6 +206,8 @@ class Profile(Section):
     """A complete configuration of indexing and asking."""
 
     name: str = DEFAULT_PROFILE
+    model: str | None = None
+    """GGUF file of all embedded endpoints; its tokenizer is the profile's, if none is named."""
     agents: Literal["extractive", "model"] = "extractive"
     tokenizer: TokenizerSettings = TokenizerSettings()
     partition: PartitionSettings = PartitionSettings()
@@ -202,6 +219,12 @@ class Profile(Section):
     lead: LeadSettings = LeadSettings()
     read: ReadSettings = ReadSettings()
     prompts: PromptSettings = PromptSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_model(cls, data: Any) -> Any:  # noqa: ANN401 - not validated yet
+        """`model = FILE` at the top stands for the file, the name and the tokenizer below."""
+        return _with_model(cast(dict[str, Any], data)) if isinstance(data, dict) else data
 
     @model_validator(mode="before")
     @classmethod
@@ -241,6 +264,11 @@ class Profile(Section):
                     f"roles.{role}.endpoint names '{settings.endpoint}', "
                     f"which is not under [endpoints] (there: {known})"
                 )
+            if not settings.model and self.endpoints[settings.endpoint].engine == "http":
+                raise ValueError(f"roles.{role}.model is missing: name the model of its endpoint")
+        for name, endpoint in self.endpoints.items():
+            if endpoint.engine == "http" and not endpoint.base_url:
+                raise ValueError(f"endpoints.{name}.base_url is missing")
         return self
 
 
@@ -252,6 +280,31 @@ class Environment(BaseSettings):
     store: str | None = None
     profile: str | None = None
     namespace: str = "default"
+
+
+def _with_model(data: dict[str, Any]) -> dict[str, Any]:
+    """Put the top-level model file where the embedded endpoints, their roles and the tokenizer
+    want it; sections that are validated already are left as they are."""
+    file = data.get("model")
+    endpoints = dict(cast(dict[str, Any], data.get("endpoints") or {}))
+    roles = dict(cast(dict[str, Any], data.get("roles") or {}))
+    embedded = [name for name, it in endpoints.items() if _entry(it, "engine") == "embedded"]
+    if file and not embedded:
+        raise ValueError("model names a file, but no endpoint of this profile is embedded")
+    for name in embedded:
+        if file and isinstance(endpoints[name], dict):
+            endpoints[name] = {**endpoints[name], "model_file": file}
+    for role, it in roles.items():
+        endpoint = endpoints.get(str(_entry(it, "endpoint")))
+        path = _entry(endpoint, "model_file")
+        if path and isinstance(it, dict) and not _entry(it, "model"):
+            stem = re.split(r"[/\\:]", str(path))[-1].removesuffix(".gguf")
+            roles[role] = {**cast(dict[str, Any], it), "model": stem}
+    made = {**data, "endpoints": endpoints, "roles": roles}
+    tokenizer = data.get("tokenizer", {})
+    if file and isinstance(tokenizer, dict) and not _entry(tokenizer, "name"):
+        made["tokenizer"] = {**cast(dict[str, Any], tokenizer), "name": file}
+    return made
 
 
 def _entry(table: Any, key: str) -> Any:  # noqa: ANN401 - not validated yet

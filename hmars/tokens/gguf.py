@@ -15,6 +15,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from hmars.errors import ConfigError
 
 MAGIC = b"GGUF"
+OF_TOKENIZER = "tokenizer.ggml."
 STRING, ARRAY = 8, 9
 SCALARS: Final = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
@@ -85,15 +86,11 @@ def read_gguf(path: Path) -> GgufVocabulary:
     Raises:
         ConfigError: not a GGUF file, cut short, or without a tokenizer.
     """
-    try:
-        with path.open("rb") as file:
-            values = _read_header(file)
-    except OSError as error:
-        raise ConfigError(f"The GGUF file {path} cannot be read: {error.strerror}.") from None
-    except (ValueError, struct.error, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"{path} is not a whole GGUF file ({error}); download it again or name another one."
-        ) from None
+    values = {
+        key.removeprefix(OF_TOKENIZER): value
+        for key, value in read_gguf_values(path).items()
+        if key.startswith(OF_TOKENIZER)
+    }
     tokens = cast(Sequence[str], values.get("tokens", ()))
     if not tokens:
         raise ConfigError(
@@ -110,6 +107,23 @@ def read_gguf(path: Path) -> GgufVocabulary:
     )
 
 
+def read_gguf_values(path: Path) -> dict[str, Any]:
+    """All values of a GGUF header by key, `qwen2.block_count` and the like.
+
+    Raises:
+        ConfigError: not a GGUF file, or cut short.
+    """
+    try:
+        with path.open("rb") as file:
+            return _read_header(file)
+    except OSError as error:
+        raise ConfigError(f"The GGUF file {path} cannot be read: {error.strerror}.") from None
+    except (ValueError, struct.error, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{path} is not a whole GGUF file ({error}); download it again or name another one."
+        ) from None
+
+
 def _read_header(file: BinaryIO) -> dict[str, Any]:
     if file.read(4) != MAGIC:
         raise ValueError("it does not begin with GGUF")
@@ -119,9 +133,7 @@ def _read_header(file: BinaryIO) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for _ in range(pairs):
         key = _read_string(file)
-        value = _read_value(file, _unpack(file, "<I")[0])
-        if key.startswith("tokenizer.ggml."):
-            values[key.removeprefix("tokenizer.ggml.")] = value
+        values[key] = _read_value(file, _unpack(file, "<I")[0])
     return values
 
 

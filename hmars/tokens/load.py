@@ -11,6 +11,7 @@ from typing import Any
 from hmars.errors import ConfigError, MissingExtraError
 from hmars.settings import TokenizerSettings
 from hmars.tokens.base import Tokenizer
+from hmars.tokens.hub import HUB, model_path
 from hmars.tokens.words import WordTokenizer
 
 TRANSFORMERS = "transformers:"
@@ -18,6 +19,8 @@ TRANSFORMERS = "transformers:"
 
 def load_tokenizer(settings: TokenizerSettings | str) -> Tokenizer:
     """Load `words`, a tokenizer.json or its folder, a GGUF file, or a Hugging Face name.
+
+    A GGUF file may be one of a hub, `hf:OWNER/REPOSITORY:FILE`.
 
     `transformers:NAME` loads with the full transformers library, for tokenizers that have no
     tokenizer.json.
@@ -31,6 +34,8 @@ def load_tokenizer(settings: TokenizerSettings | str) -> Tokenizer:
         return WordTokenizer()
     if name.startswith(TRANSFORMERS):
         return _load_transformers(name.removeprefix(TRANSFORMERS))
+    if name.startswith(HUB):
+        return _load_file(model_path(name))
     path = Path(name).expanduser()
     if path.is_dir():
         path = path / "tokenizer.json"

@@ -1,0 +1,80 @@
+"""The models of one open memory: connections by event loop, engines by file, costs by run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hmars.llm.contract import CallLog, ChatModel, Notify, ReplyCache
+from hmars.model import Role, Usage
+from hmars.settings import Profile
+
+if TYPE_CHECKING:  # the HTTP client takes seconds to import, and not every profile calls models
+    from hmars.llm.embedded import EmbeddedEngines
+    from hmars.llm.stack import ModelStack
+
+Models = Callable[[Role], ChatModel]
+SpentSoFar = Callable[[], Mapping[str, Usage]]
+
+
+class ModelPool:
+    """Opens what a profile's roles need when they need it. Starts and connects nothing before.
+
+    Connections and limits belong to the event loop that made them; embedded engines serve all.
+    """
+
+    def __init__(self, profile: Profile, cache: ReplyCache, log: CallLog, warn: Notify) -> None:
+        self.profile = profile
+        self._cache = cache
+        self._log = log
+        self._warn = warn
+        self._stacks: dict[asyncio.AbstractEventLoop, ModelStack] = {}
+        self._engines: EmbeddedEngines | None = None
+
+    async def run(self, roles: Sequence[Role]) -> tuple[Models | None, SpentSoFar]:
+        """The models of one run and what they have spent; no models in an extractive profile.
+
+        Raises:
+            ConfigError: an endpoint cannot be used, or a prompt of these roles cannot fit it.
+        """
+        if self.profile.agents == "extractive":
+            return None, dict
+        from hmars.llm.fit import check_fit, needs
+
+        stack = await self._stack()
+        await check_fit(stack, self.profile, needs(self.profile, roles))
+        recorder = stack.new_recorder(self._log)
+        return lambda role: stack.model(role, recorder), lambda: recorder.usage
+
+    async def served(self) -> Profile:
+        """The profile with its embedded engines running and their addresses in it."""
+        if all(settings.engine == "http" for settings in self.profile.endpoints.values()):
+            return self.profile
+        if self._engines is None:
+            from hmars.llm.embedded import EmbeddedEngines
+
+            self._engines = EmbeddedEngines(self.profile)
+        return await asyncio.to_thread(self._engines.serve)
+
+    async def close_loop(self) -> None:
+        """Close what belongs to the running loop."""
+        stack = self._stacks.pop(asyncio.get_running_loop(), None)
+        if stack is not None:
+            await stack.close()
+
+    def close_engines(self) -> None:
+        """Stop the embedded engines, once no loop uses them any more."""
+        if self._engines is not None:
+            self._engines.close()
+
+    async def _stack(self) -> ModelStack:
+        loop = asyncio.get_running_loop()
+        served = await self.served()
+        stack = self._stacks.get(loop)
+        if stack is None:
+            from hmars.llm.stack import ModelStack
+
+            stack = ModelStack(served, cache=self._cache, warn=self._warn)
+            self._stacks[loop] = stack
+        return stack

