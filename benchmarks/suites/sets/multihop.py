@@ -1,0 +1,243 @@
+"""HotpotQA, 2WikiMultiHopQA and MuSiQue packed into documents of N paragraphs (S-PARSER 4 and 5.1).
+
+A document is the gold paragraphs and paragraphs of other questions from the same set, laid out as
+MemAgent does. Paragraphs that bear the title of a gold one are left out. Controls move the gold
+paragraphs mechanically: to a depth, into the logical or the reverse order, near or far apart.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from benchmarks.suites.base import (
+    Bundle,
+    Case,
+    Json,
+    Options,
+    TextBuilder,
+    gold_of,
+    rank_of,
+    read_json,
+    read_lines,
+    spread,
+)
+
+SETS = ("hotpotqa", "2wiki", "musique")
+LENGTHS = (50, 200)
+Control = Literal["none", "position", "order", "distance"]
+VALUES: dict[Control, tuple[str, ...]] = {
+    "none": ("random",),
+    "position": ("0", "25", "50", "75", "100"),
+    "order": ("logical", "reverse"),
+    "distance": ("0", "25", "50", "100"),
+}
+"""Depth of the gold block in percent; order of the gold; gap between gold in percent of room."""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Question:
+    id: str
+    set: str
+    kind: str
+    question: str
+    answers: tuple[str, ...]
+    gold: tuple[Paragraph, ...]
+    """In the order in which reasoning needs them, as far as the annotation tells."""
+    context: tuple[Paragraph, ...]
+
+
+def load(options: Options, control: Control = "none") -> Iterator[Bundle]:
+    folder = options.folder("multihop")
+    for name in _sets(options, control):
+        questions, pool = read(folder, name)
+        if control == "order":
+            questions = [item for item in questions if ordered(item)]
+        chosen = _limited(questions, name, control, options)
+        for question in chosen:
+            for length in options.lengths or LENGTHS:
+                for value in VALUES[control]:
+                    yield pack(question, pool, length, control, value, options.seed)
+
+
+def _sets(options: Options, control: Control) -> tuple[str, ...]:
+    """The sets to read; HotpotQA does not say which paragraph reasoning needs first."""
+    names = options.sets or SETS
+    return tuple(name for name in names if control != "order" or name != "hotpotqa")
+
+
+def ordered(question: Question) -> bool:
+    """The annotation says which gold paragraph comes first in the reasoning."""
+    return question.kind in ("compositional", "bridge_comparison") or question.set == "musique"
+
+
+def _limited(
+    questions: list[Question], name: str, control: Control, options: Options
+) -> list[Question]:
+    limit = options.limit
+    if limit is not None:
+        documents = len(options.lengths or LENGTHS) * len(VALUES[control])
+        sets = _sets(options, control)
+        share, more = divmod(max(1, limit // documents), len(sets))
+        limit = share + (sets.index(name) < more)
+    return spread(
+        questions,
+        limit,
+        stratum=lambda item: item.kind,
+        name=lambda item: item.id,
+        seed=options.seed,
+    )
+
+
+def pack(
+    question: Question,
+    pool: Sequence[Paragraph],
+    length: int,
+    control: Control,
+    value: str,
+    seed: int,
+) -> Bundle:
+    """One document of `length` paragraphs with the gold where the control puts it."""
+    generator = random.Random(rank_of(seed, question.id, length))
+    gold = list(question.gold)
+    titles = {paragraph.title for paragraph in gold}
+    own = [paragraph for paragraph in question.context if paragraph.title not in titles]
+    taken = titles | {paragraph.title for paragraph in own}
+    others = [paragraph for paragraph in pool if paragraph.title not in taken]
+    room = max(0, length - len(gold))
+    filler = own[:room]
+    filler += generator.sample(others, min(room - len(filler), len(others)))
+    generator.shuffle(filler)
+    if value == "reverse":
+        gold.reverse()
+    places = _places(len(gold), len(filler), control, value, generator)
+    ranked: list[Paragraph | None] = [None] * (len(gold) + len(filler))
+    for place, paragraph in zip(places, gold, strict=True):
+        ranked[place] = paragraph
+    rest = iter(filler)
+    name = f"multihop/{question.id}/{length}" + ("" if control == "none" else f"/{control}-{value}")
+    builder = TextBuilder()
+    spans: dict[str, tuple[int, int]] = {}
+    units: list[tuple[int, int]] = []
+    for number, slot in enumerate(ranked, start=1):
+        paragraph = slot or next(rest)
+        builder.place(f"Document {number}")
+        builder.add(f"Document {number}:\n")
+        span = builder.add(f"{paragraph.title}\n{paragraph.text}")
+        builder.add("\n\n")
+        units.append(span)
+        if slot is not None:
+            spans[paragraph.title] = span
+    holding = sum(
+        any(answer.lower() in paragraph.text.lower() for answer in question.answers)
+        for paragraph in filler
+    )
+    labels = [("paragraphs", str(length)), ("distractors_with_answer", str(holding))]
+    if control != "none":
+        labels.append((control, value))
+    case = Case(
+        id=name,
+        set=question.set,
+        question=question.question,
+        answers=question.answers,
+        gold=gold_of(
+            [spans[item.title] for item in question.gold], [g.title for g in question.gold]
+        ),
+        kind=question.kind,
+        labels=tuple(labels),
+        units=frozenset(places),
+    )
+    return Bundle(builder.document(name, name), (case,), tuple(units))
+
+
+def _places(
+    gold: int, filler: int, control: Control, value: str, generator: random.Random
+) -> list[int]:
+    """Where in the document each gold paragraph stands, in the order of the gold."""
+    total = gold + filler
+    if control == "position":
+        first = round(filler * int(value) / 100)
+        return list(range(first, first + gold))
+    if control == "distance":
+        gap = round(filler * int(value) / 100 / max(1, gold - 1))
+        step = min(gap + 1, (total - 1) // max(1, gold - 1))
+        first = (total - 1 - step * (gold - 1)) // 2
+        return [first + step * number for number in range(gold)]
+    places = generator.sample(range(total), gold)
+    return sorted(places) if control == "order" else places
+
+
+# ------------------------------------------------------------------ files
+
+
+def read(folder: Path, name: str) -> tuple[list[Question], list[Paragraph]]:
+    """Questions with all their gold, and the pool of paragraphs without doubles by title."""
+    if name == "musique":
+        questions = [_musique(item) for item in read_lines(folder / "musique_train_100.jsonl")]
+        more: list[Paragraph] = []
+    else:
+        file = {"hotpotqa": "hotpotqa_gold_400", "2wiki": "2wikimultihopqa_dev_503"}[name]
+        questions = [_wiki(item, name) for item in read_lines(folder / f"{file}.jsonl")]
+        more = _more(folder, name)
+    pool: dict[str, Paragraph] = {}
+    for paragraph in [p for item in questions for p in item.context] + more:
+        pool.setdefault(paragraph.title, paragraph)
+    return [item for item in questions if item.gold], list(pool.values())
+
+
+def _more(folder: Path, name: str) -> list[Paragraph]:
+    if name == "2wiki":
+        corpus = read_json(folder / "2wikimultihopqa_corpus_6119.json")
+        return [Paragraph(str(item["title"]), str(item["text"])) for item in corpus]
+    pool = read_lines(folder / "hotpotqa_dev_fullwiki_500.jsonl")
+    return [_paragraph(part) for item in pool for part in item["context"]]
+
+
+def _paragraph(part: Json) -> Paragraph:
+    title, sentences = part
+    return Paragraph(str(title), " ".join(str(sentence).strip() for sentence in sentences))
+
+
+def _wiki(item: Json, name: str) -> Question:
+    context = tuple(_paragraph(part) for part in item["context"])
+    by_title = {paragraph.title: paragraph for paragraph in context}
+    titles = list(dict.fromkeys(str(title) for title, _ in item["supporting_facts"]))
+    subjects = [str(subject) for subject, _, _ in item.get("evidences", ())]
+    # A paragraph comes before another where its title is the subject of an earlier triple.
+    titles.sort(key=lambda title: subjects.index(title) if title in subjects else len(subjects))
+    return Question(
+        id=f"{name}/{item['_id']}",
+        set=name,
+        kind=str(item["type"]),
+        question=str(item["question"]),
+        answers=(str(item["answer"]),),
+        gold=tuple(by_title[title] for title in titles if title in by_title),
+        context=context,
+    )
+
+
+def _musique(item: Json) -> Question:
+    paragraphs = {
+        int(part["idx"]): Paragraph(str(part["title"]), str(part["paragraph_text"]))
+        for part in item["paragraphs"]
+    }
+    steps = [int(step["paragraph_support_idx"]) for step in item["question_decomposition"]]
+    gold = {paragraphs[step].title: paragraphs[step] for step in steps}
+    return Question(
+        id=f"musique/{item['id']}",
+        set="musique",
+        kind=str(item["id"]).split("__")[0],
+        question=str(item["question"]),
+        answers=(str(item["answer"]), *(str(alias) for alias in item["answer_aliases"])),
+        gold=tuple(gold.values()),
+        context=tuple(paragraphs.values()),
+    )

@@ -1,0 +1,238 @@
+"""hmars itself, its ablations (S-HMARS 4.5) and its lead (S-PARSER)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from benchmarks.bench import Bench, Outcome, Passed, Spending
+from benchmarks.suites.base import BenchDocument
+from hmars.errors import ConfigError
+from hmars.memory import Memory
+from hmars.model import Answer, DocumentIndex, Group, MemoryCard, Region, Usage
+from hmars.prompts import PromptLibrary
+from hmars.query.agents import (
+    Broadcast,
+    Broadcaster,
+    Draft,
+    EvidenceBlock,
+    Guidance,
+    OnText,
+    QueryAgents,
+    RegionSelection,
+    Scope,
+    Selector,
+)
+from hmars.query.extractive import ExtractiveMemory
+from hmars.query.family import model_query_agents
+from hmars.query.pipeline import AskSettings, ask
+from hmars.settings import Profile
+
+Variant = Literal["single", "dispatched", "no-mid", "lead", "parser"]
+WORKERS = 16
+
+
+@dataclass(frozen=True)
+class QuestionOnly:
+    """No mid-agent: every region gets the bare question."""
+
+    async def broadcast(self, question: str, index: DocumentIndex, group: Group) -> Broadcast:
+        del index, group
+        return Broadcast(interpretation=question)
+
+
+@dataclass(frozen=True)
+class OnlyDispatched:
+    """Only regions that a mid-agent has a hint of its own for take part."""
+
+    inner: Selector
+
+    async def select(
+        self, question: str, region: Region, card: MemoryCard | None, guidance: Guidance
+    ) -> RegionSelection:
+        if guidance.hint == guidance.interpretation:
+            return RegionSelection()
+        return await self.inner.select(question, region, card, guidance)
+
+
+class Remembering:
+    """Asks a region once for each question, however many budgets the evidence is fitted to."""
+
+    def __init__(self, inner: Selector) -> None:
+        self._inner = inner
+        self._question = ""
+        self._known: dict[tuple[str, int], RegionSelection] = {}
+
+    async def select(
+        self, question: str, region: Region, card: MemoryCard | None, guidance: Guidance
+    ) -> RegionSelection:
+        if question != self._question:
+            self._question = question
+            self._known = {}
+        key = (region.document, region.index)
+        if key not in self._known:
+            self._known[key] = await self._inner.select(question, region, card, guidance)
+        return self._known[key]
+
+
+class RememberingBroadcaster:
+    """The same for mid-agents."""
+
+    def __init__(self, inner: Broadcaster) -> None:
+        self._inner = inner
+        self._question = ""
+        self._known: dict[tuple[str, int], Broadcast] = {}
+
+    async def broadcast(self, question: str, index: DocumentIndex, group: Group) -> Broadcast:
+        if question != self._question:
+            self._question = question
+            self._known = {}
+        key = (index.document.id, group.index)
+        if key not in self._known:
+            self._known[key] = await self._inner.broadcast(question, index, group)
+        return self._known[key]
+
+
+@dataclass(frozen=True)
+class NoAnswer:
+    """Stands for the answer model where only evidence is looked at."""
+
+    async def answer(
+        self, question: str, evidence: Sequence[EvidenceBlock], on_text: OnText | None = None
+    ) -> Draft:
+        del question, evidence, on_text
+        return Draft("", abstained=True)
+
+
+class HmarsSystem:
+    """One variant over a store in the bench's folder; each document is indexed there once."""
+
+    def __init__(self, bench: Bench, variant: Variant = "single", mode: str | None = None) -> None:
+        self._bench = bench
+        self._variant: Variant = variant
+        self._profile = changed(bench.profile, variant, mode)
+        # PARSER has no index: its hierarchy is written without models and never looked at.
+        index_profile = self._profile
+        if variant == "parser":
+            index_profile = self._profile.model_copy(update={"agents": "extractive"})
+        bench.folder.mkdir(parents=True, exist_ok=True)
+        store = bench.folder / ("parser.sqlite" if variant == "parser" else "memory.sqlite")
+        self._index = Memory.open(store, profile=index_profile)
+        self._memory = Memory.open(store, profile=self._profile)
+        self._extractive = ExtractiveMemory()
+        self._document = ""
+        self._scope: Scope | None = None
+        self._remembered: tuple[RememberingBroadcaster, Remembering] | None = None
+
+    async def build(self, document: BenchDocument) -> Mapping[str, Usage]:
+        self._forget()
+        report = await self._index.add(document.source())
+        self._document = report.document
+        self._scope = Scope((await self._memory.hierarchy(report.document),))
+        return report.usage
+
+    async def ask(self, question: str) -> Outcome:
+        if self._variant in ("lead", "parser"):
+            answer = await self._memory.ask(question, document=self._document, driver="lead")
+        elif self._variant == "single":
+            answer = await self._memory.ask(question, document=self._document)
+        else:
+            spending = self._bench.spending()
+            agents = self._agents(spending)
+            answer = await self._ask(question, agents, self._profile.answer.max_prompt_tokens)
+            answer = answer.model_copy(update={"usage": spending.usage})
+        return outcome_of(answer)
+
+    async def retrieve(self, question: str, budget: int) -> Outcome:
+        """The evidence alone. Regions are asked once for all budgets of a question."""
+        spending = self._bench.spending()
+        if self._remembered is None:
+            agents = self._agents(spending)
+            self._remembered = (
+                RememberingBroadcaster(agents.broadcaster),
+                Remembering(agents.selector),
+            )
+        broadcaster, selector = self._remembered
+        answer = await self._ask(question, QueryAgents(broadcaster, selector, NoAnswer()), budget)
+        return replace(outcome_of(answer), text="", usage=spending.usage)
+
+    async def close(self) -> None:
+        await self._memory.close()
+        await self._index.close()
+
+    def _forget(self) -> None:
+        """One document's passages and selections at a time: texts of a suite are large."""
+        if self._document:
+            self._extractive.forget(self._document)
+        self._remembered = None
+
+    async def _ask(self, question: str, agents: QueryAgents, budget: int) -> Answer:
+        settings = AskSettings(
+            max_evidence_tokens=budget,
+            read_all_below=self._profile.query.read_all_below,
+            workers=WORKERS,
+        )
+        return await ask(question, self._scoped(), agents, settings, self._bench.tokenizer)
+
+    def _scoped(self) -> Scope:
+        if self._scope is None:
+            raise ConfigError("Build the system on a document before asking it.")
+        return self._scope
+
+    def _agents(self, spending: Spending) -> QueryAgents:
+        scope = self._scoped()
+        if self._profile.agents == "extractive":
+            agents = self._extractive.agents(scope, self._bench.tokenizer)
+        else:
+            library = PromptLibrary(self._profile.prompts.dir)
+            agents = model_query_agents(
+                self._profile, spending.model, library, self._bench.tokenizer, scope
+            )
+        if self._variant == "no-mid":
+            return replace(agents, broadcaster=QuestionOnly())
+        if self._variant == "dispatched":
+            return replace(agents, selector=OnlyDispatched(agents.selector))
+        return agents
+
+
+def outcome_of(answer: Answer) -> Outcome:
+    """An answer of hmars in the terms of the comparison."""
+    ledger = answer.ledger
+    notes = list(ledger.notes)
+    if ledger.failed:
+        notes.append(f"{ledger.failed} of {ledger.regions} regions failed")
+    if ledger.pages_left_out:
+        notes.append(f"{ledger.pages_left_out} selected pages left out of the budget")
+    return Outcome(
+        text=answer.answer,
+        evidence=tuple(
+            Passed(span.start, span.end, span.tokens, span.confidence) for span in answer.evidence
+        ),
+        usage=answer.usage,
+        seconds=answer.seconds.total,
+        abstained=answer.abstained,
+        notes=tuple(notes),
+    )
+
+
+def changed(profile: Profile, variant: Variant, mode: str | None) -> Profile:
+    """The profile as a variant needs it.
+
+    Raises:
+        ConfigError: the installed hmars has no such mode.
+    """
+    changes: dict[str, Any] = {}
+    if mode is not None:
+        changes["select"] = {**profile.select.model_dump(), "mode": mode}
+    if variant == "parser":
+        lead = {"hints": False, "share_facts": False, "verify": False, "answer_from": "lead"}
+        changes["lead"] = {**profile.lead.model_dump(), **lead}
+    if not changes:
+        return profile
+    try:
+        return Profile.model_validate({**profile.model_dump(), **changes})
+    except ValidationError as error:
+        raise ConfigError(f"This hmars cannot run {variant} {mode or ''}: {error}.") from None
