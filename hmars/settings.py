@@ -131,7 +131,13 @@ class RoleSettings(Section):
 
 
 class SelectSettings(Section):
-    mode: Literal["listwise"] = "listwise"
+    mode: Literal["listwise", "pointwise"] = "listwise"
+    """`listwise`: one call a region names its pages (S-HMARS). `pointwise`: one call and one token
+    a page, ranked by log P(yes) - log P(no); better with small models, needs log probabilities."""
+    gap: float = Field(default=4.0, gt=0)
+    """Pointwise: pages further below the best page of the scope, in log-odds, do not count."""
+    least: float = -4.0
+    """Pointwise: pages below this, in log-odds, never count."""
 
 
 class AnswerSettings(Section):

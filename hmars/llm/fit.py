@@ -36,9 +36,13 @@ def needs(profile: Profile, roles: Sequence[Role]) -> list[Need]:
     group = profile.partition.group_regions
     evidence = profile.answer.max_prompt_tokens
     window = profile.read.window_tokens
+    selection = Need("select", region + CARD + INSTRUCTIONS, "partition.region_tokens", region)
+    if profile.select.mode == "pointwise":
+        page = profile.partition.page_tokens
+        selection = Need("select", page + CARD + INSTRUCTIONS, "partition.page_tokens", page)
     all_needs: dict[Role, Need] = {
         "card": Need("card", region + INSTRUCTIONS, "partition.region_tokens", region),
-        "select": Need("select", region + CARD + INSTRUCTIONS, "partition.region_tokens", region),
+        "select": selection,
         "region": Need("region", group * CARD + INSTRUCTIONS, "partition.group_regions", group),
         "answer": Need("answer", evidence + INSTRUCTIONS, "answer.max_prompt_tokens", evidence),
         "read": Need("read", window + FACTS + INSTRUCTIONS, "read.window_tokens", window),

@@ -166,6 +166,9 @@ class Structured:
         self, reply: ChatReply, request: ChatRequest, *, with_schema: bool
     ) -> ChatReply | Fault:
         """The reply with its value, or what is wrong with it."""
+        if request.top_logprobs is not None and "top_logprobs" in reply.extra:
+            # The alternatives of the first token are the reply: its length is as it was wanted.
+            return replace(reply, finish_reason="stop")
         cut = self._cut(reply, request)
         looped = cut is not None and cut.path == "loop_cut"
         if cut is not None and not (looped and request.output is not None):

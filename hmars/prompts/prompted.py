@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pydantic import BaseModel
 
-from hmars.llm.contract import ChatModel, ChatRequest, value_of
+from hmars.llm.contract import ChatModel, ChatReply, ChatRequest, value_of
 from hmars.model import Role
 from hmars.prompts.load import Prompt
 from hmars.tokens import Tokenizer
@@ -41,16 +41,37 @@ class PromptedModel:
         Raises:
             CallFailed, EndpointError: as `ChatModel.complete`.
         """
+        request = self._request(values, affinity, documents)
+        request = replace(request, output=output, on_text=on_text)
+        return value_of(await self.model.complete(request), output)
+
+    async def first_token(
+        self,
+        alternatives: int,
+        *,
+        affinity: str = "",
+        documents: tuple[str, ...] = (),
+        **values: str,
+    ) -> ChatReply:
+        """Ask for one token and what else it might have been, in `extra["top_logprobs"]`.
+
+        Raises:
+            CallFailed, EndpointError: as `ChatModel.complete`.
+        """
+        request = self._request(values, affinity, documents)
+        request = replace(request, max_tokens=1, top_logprobs=alternatives)
+        return await self.model.complete(request)
+
+    def _request(
+        self, values: Mapping[str, str], affinity: str, documents: tuple[str, ...]
+    ) -> ChatRequest:
         messages = self.prompt.render(**values)
-        request = ChatRequest(
+        return ChatRequest(
             role=self.role,
             messages=messages,
             prompt=self.prompt.ref,
-            output=output,
             affinity=affinity,
             documents=documents,
             prompt_tokens=sum(self.tokenizer.count(message.content) for message in messages),
             prompt_tokens_exact=self.tokenizer_exact,
-            on_text=on_text,
         )
-        return value_of(await self.model.complete(request), output)

@@ -75,6 +75,8 @@ class RegionSelection:
     pages: tuple[SelectedPage, ...] = ()
     unknown_pages: tuple[str, ...] = ()
     """Warnings for page numbers that do not exist here: "page 17 not in 1..16"."""
+    floored: int = 0
+    """Pages whose score rests on an incomplete list of alternatives (pointwise selection)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,10 @@ class Selector(Protocol):
     ) -> RegionSelection: ...
 
 
+Cut = Callable[[Mapping[tuple[str, int], RegionSelection]], dict[tuple[str, int], RegionSelection]]
+"""Selections by document and region, to those that count; none is left out."""
+
+
 class Answerer(Protocol):
     async def answer(
         self, question: str, evidence: Sequence[EvidenceBlock], on_text: OnText | None = None
@@ -134,3 +140,5 @@ class QueryAgents:
     broadcaster: Broadcaster
     selector: Selector
     answerer: Answerer
+    cut: Cut | None = None
+    """Looks at what all regions selected and says what of it counts; None: all of it."""

@@ -98,17 +98,23 @@ async def select_all(
                     question, region, index.cards.get(region.index), guidance.get(key, default)
                 )
                 book.unknown(selection.unknown_pages)
-                book.enter(key, "selected" if selection.pages else "abstained")
+                book.floored += selection.floored
             except CallFailed as error:
                 book.enter_failure(key, error)
         counter.step()
         return selection
 
-    selections = await fan_out(regions, ask, workers=workers)
-    return {
+    answers = await fan_out(regions, ask, workers=workers)
+    selections = {
         (index.document.id, region.index): selection
-        for (index, region), selection in zip(regions, selections, strict=True)
+        for (index, region), selection in zip(regions, answers, strict=True)
     }
+    if agents.cut is not None:
+        selections = agents.cut(selections)
+    for key, selection in selections.items():
+        if key not in book.outcomes:
+            book.enter(key, "selected" if selection.pages else "abstained")
+    return selections
 
 
 def select_everything(scope: Scope, book: LedgerBook) -> Selections:

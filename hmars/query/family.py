@@ -10,6 +10,7 @@ from hmars.model import CrossReference, Role
 from hmars.prompts import PromptedModel, PromptLibrary
 from hmars.query.agents import QueryAgents, Scope
 from hmars.query.model_agents import ListwiseSelector, ModelAnswerer, ModelBroadcaster
+from hmars.query.pointwise import Cutter, PointwiseSelector
 from hmars.settings import Profile
 from hmars.tokens import Tokenizer
 
@@ -32,8 +33,17 @@ def model_query_agents(
         broadcaster=ModelBroadcaster(
             prompted("broadcast", "broadcast_question"), links=links_between_groups(scope)
         ),
-        selector=ListwiseSelector(prompted("select", "select_pages")),
+        selector=(
+            PointwiseSelector(prompted("select", "score_page"))
+            if profile.select.mode == "pointwise"
+            else ListwiseSelector(prompted("select", "select_pages"))
+        ),
         answerer=ModelAnswerer(prompted("answer", "answer_question")),
+        cut=(
+            Cutter(profile.answer.max_prompt_tokens, profile.select.gap, profile.select.least)
+            if profile.select.mode == "pointwise"
+            else None
+        ),
     )
 
 

@@ -23,6 +23,8 @@ class LedgerBook:
     failures: list[Failure] = field(default_factory=list[Failure])
     notes: list[str] = field(default_factory=list[str])
     unknown_pages: int = 0
+    floored: int = 0
+    """Pages scored although the model did not offer both yes and no."""
     read_whole: bool = False
 
     def enter(self, key: RegionKey, outcome: Outcome) -> None:
@@ -65,6 +67,11 @@ class LedgerBook:
             lost = sorted(expected ^ set(self.outcomes))
             raise RuntimeError(f"regions without an outcome, or outcomes without a region: {lost}")
         counts = Counter(self.outcomes.values())
+        if self.floored:
+            self.notes.append(
+                f"{self.floored} page scores rest on an incomplete list of alternatives: the model "
+                "offered only one of yes and no."
+            )
         return Ledger(
             regions=len(expected),
             selected=counts["selected"],
