@@ -208,3 +208,25 @@ def test_a_pdf_without_pages_is_damaged(tmp_path: Path) -> None:
     pytest.importorskip("pypdfium2")
     with pytest.raises(InputError, match="damaged PDF"):
         load(save(tmp_path, pdf([]), "a.pdf"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.html", "<!--" * 100_000),
+        ("b.html", "<a " * 100_000),
+        ("c.html", '<p x="' * 100_000 + ">"),
+        ("d.vtt", "1\n00:00:01.000 --> 00:00:02.000\n" + "<v " * 100_000),
+        ("e.rtf", "{\\rtf1 {\\fonttbl " + "{\\f0 " * 30_000),
+        ("f.rtf", "{\\rtf1 {\\fonttbl " + "{\\f0 a;}" * 30_000 + "}}"),
+        ("g.json", "[" * 100_000),
+        ("h.eml", "Subject: " + "=?utf-8?q?" * 20_000),
+    ],
+)
+def test_hostile_markup_ends_soon(tmp_path: Path, name: str, text: str) -> None:
+    # Each of these took hours, or would, where time grows with the square of the size.
+    path = save(tmp_path, text.encode(), name)
+    try:
+        assert load(path).text
+    except InputError as error:
+        assert name in str(error)

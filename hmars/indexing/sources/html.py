@@ -27,9 +27,27 @@ def load_html(file: InputFile) -> SourceText:
 
 def read_html(text: str) -> HtmlReader:
     reader = HtmlReader()
-    reader.feed(text)
+    reader.feed(_tamed(text))
     reader.close()
     return reader
+
+
+def _tamed(text: str) -> str:
+    """Without comments and without tags that never close.
+
+    The parser looks for their ends again from every place, which takes hours on a hostile page.
+    """
+    parts: list[str] = []
+    place = 0
+    while (start := text.find("<!--", place)) >= 0:
+        end = text.find("-->", start + 4)
+        if end < 0:
+            break
+        parts.append(text[place:start])
+        place = end + 3
+    rest = text[place:].replace("<!--", "")
+    last = rest.rfind(">") + 1
+    return "".join([*parts, rest[:last], rest[last:].replace("<", "&lt;")])
 
 
 def main_blocks(blocks: Sequence[Block]) -> list[Block]:

@@ -13,8 +13,8 @@ from hmars.indexing.text_source import text_source
 from hmars.model import SourceText
 
 _TIMES = re.compile(r"^\s*(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}\s*-->\s*[\d:.,]+")
-_VOICE = re.compile(r"<v(?:\.[^ >]*)?\s+([^>]+)>")
-_TAG = re.compile(r"</?[a-zA-Z0-9.:][^>]*>|\{\\[^}]*\}")
+_VOICE = re.compile(r"<v(?:\.[^ <>]*)?\s+([^<>]+)>")
+_TAG = re.compile(r"</?[a-zA-Z0-9.:][^<>]*>|\{\\[^{}]*\}")
 _BLANK = re.compile(r"\n[ \t]*\n")
 
 
