@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hmars.memory import Estimate
-from hmars.model import Answer, Citation, Document, IndexReport, Ledger, Usage
+from hmars.model import (
+    Answer,
+    Citation,
+    Document,
+    Failure,
+    IndexReport,
+    Ledger,
+    Round,
+    Usage,
+)
 
 if TYPE_CHECKING:
     from hmars.llm.probe import Finding
@@ -40,13 +49,32 @@ def shorten(text: str, limit: int) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+def _failure_text(failure: Failure) -> str:
+    parts = [failure.document] if failure.document else []
+    parts += [f"region {failure.region}"] if failure.region else []
+    parts += [f"group {failure.group}"] if failure.group else []
+    place = f", {' '.join(parts)}" if parts else ""
+    return f"{failure.stage} failed{place}: {failure.reason}"
+
+
+def _round_lines(rounds: Sequence[Round]) -> list[str]:
+    """What the lead asked in each round, and what came of it."""
+    lines: list[str] = []
+    for number, item in enumerate(rounds, start=1):
+        asked = "; ".join(f"“{shorten(query, 100)}”" for query in item.queries)
+        if asked:
+            asked += f": {plural(len(item.findings), 'finding')}"
+        note = shorten(item.note, 200)
+        if asked or note:
+            lines.append(f"  round {number}: {', '.join(part for part in (asked, note) if part)}")
+    return lines
+
+
 def ledger_text(answer: Answer) -> str:
     """One line that says what was read, one for each thing that was not, one for the cost."""
     ledger = answer.ledger
-    lines = [_read_line(answer)]
-    for failure in ledger.failures:
-        place = f"region {failure.region}" if failure.region else f"group {failure.group}"
-        lines.append(f"  {failure.stage} failed, {failure.document} {place}: {failure.reason}")
+    lines = [_read_line(answer), *_round_lines(answer.rounds)]
+    lines += [f"  {_failure_text(failure)}" for failure in ledger.failures]
     if ledger.regions_without_card:
         lines.append(
             f"  {plural(ledger.regions_without_card, 'region')} had no memory card yet: "

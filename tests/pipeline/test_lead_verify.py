@@ -88,6 +88,19 @@ async def test_a_passage_on_a_namesake_is_found_out_and_the_answer_is_thought_ov
     assert any("about another than is meant" in note for note in result.answer.ledger.notes)
 
 
+async def test_a_copy_of_a_refuted_passage_is_no_evidence_either() -> None:
+    index = make_index([[IDENTITY], [NAMESAKE], [RIGHT], ["Mills."], [NAMESAKE + " Twice."]])
+
+    def answer(request: ChatRequest) -> Says:
+        assert NAMESAKE not in text_of(request)
+        return {"answerable": True, "answer": "Emeric [2]", "citations": []}
+
+    says = by_role(lead=LEAD, read=read, verify=verify, answer=answer)
+    result, _ = await ask_world(says, index, question=QUESTION)
+    assert [item.agent for item in result.answer.rounds[1].findings] == [2]
+    assert result.answer.ledger.selected == 4
+
+
 async def test_each_quotation_is_checked_once_however_often_the_lead_answers() -> None:
     _, model = await ask_world(
         by_role(lead=LEAD, read=read, verify=verify), INDEX, question=QUESTION

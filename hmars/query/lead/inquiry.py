@@ -10,6 +10,7 @@ from hmars.model import Finding, Round, Verdict
 from hmars.query.agents import Scope
 from hmars.query.consider import OnProgress
 from hmars.query.lead.agents import LeadAgents, LeadAskSettings, Window
+from hmars.query.lead.observe import folded
 from hmars.query.lead.scatter import ReadBook, normal
 from hmars.query.ledger import LedgerBook
 from hmars.query.pipeline import Clock
@@ -84,13 +85,26 @@ class Inquiry:
         return bool(self.conclusion) and not is_abstention(self.conclusion)
 
     def judged(self, findings: Sequence[Finding]) -> list[Finding]:
-        """The findings with what the verify rounds have said of them."""
+        """The findings with what the verify rounds have said of them.
+
+        A copy of a refuted passage elsewhere, which nobody has looked at, shares its fate: the two
+        were told as one.
+        """
+        refuted = {
+            folded(item.quote)
+            for item in self.told
+            if self.verdicts.get(place_of(item)) == "mismatch"
+        }
         return [
-            finding.model_copy(
-                update={"verdict": self.verdicts.get(place_of(finding), "unchecked")}
-            )
+            finding.model_copy(update={"verdict": self._verdict(finding, refuted)})
             for finding in findings
         ]
+
+    def _verdict(self, finding: Finding, refuted: set[str]) -> Verdict:
+        known = self.verdicts.get(place_of(finding))
+        if known is None and folded(finding.quote) in refuted:
+            return "mismatch"
+        return known or "unchecked"
 
     def standing(self) -> list[Finding]:
         """All findings but the refuted ones."""

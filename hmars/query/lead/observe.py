@@ -47,17 +47,18 @@ def merged(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _same(finding: Finding, other: Finding) -> bool:
-    if _folded(finding.quote) == _folded(other.quote):
+    if folded(finding.quote) == folded(other.quote):
         return True
     one_place = (
         finding.document == other.document
         and finding.start < other.end
         and other.start < finding.end
     )
-    return one_place and _folded(finding.answer) == _folded(other.answer)
+    return one_place and folded(finding.answer) == folded(other.answer)
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """Equal for texts that differ in case and white space only."""
     return " ".join(text.casefold().split())
 
 
