@@ -50,7 +50,13 @@ def extractive_agents(
     return QueryAgents(
         broadcaster=NameBroadcaster(index.terms),
         selector=RankingSelector(index),
-        answerer=QuotingAnswerer(index),
+        answerer=QuotingAnswerer(index, _dialogues(scope)),
+    )
+
+
+def _dialogues(scope: Scope) -> frozenset[str]:
+    return frozenset(
+        index.document.id for index in scope.indexes if index.document.kind == "dialogue"
     )
 
 

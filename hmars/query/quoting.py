@@ -91,8 +91,10 @@ class _Asked:
 class QuotingAnswerer:
     """Quotes at most three sentences of the evidence, each with its block's number."""
 
-    def __init__(self, index: LexicalIndex) -> None:
+    def __init__(self, index: LexicalIndex, dialogues: frozenset[str] = frozenset()) -> None:
         self._index = index
+        self._dialogues = dialogues
+        """Documents in which a later statement supersedes an earlier one."""
 
     async def answer(
         self, question: str, evidence: Sequence[EvidenceBlock], on_text: OnText | None = None
@@ -100,7 +102,8 @@ class QuotingAnswerer:
         asked = self._asked(question)
         candidates = [found for block in evidence for found in self._candidates(asked, block)]
         candidates.sort(key=lambda item: (-item.score, item.block.number, item.at))
-        draft = self._draft([found for found in candidates if found.coverage >= ENOUGH], asked)
+        enough = [found for found in candidates if found.coverage >= ENOUGH]
+        draft = self._draft(_newest_first(enough, self._dialogues), asked)
         if on_text is not None:
             on_text(draft.answer)
         return draft
@@ -168,10 +171,11 @@ class QuotingAnswerer:
     def _draft(self, candidates: Sequence[_Candidate], asked: _Asked) -> Draft:
         if not candidates:
             return Draft(answer=NOT_FOUND, abstained=True)
+        best = max(candidate.score for candidate in candidates)
         quotes: list[tuple[EvidenceBlock, int, int]] = []
         seen: set[str] = set()
         for candidate in candidates:
-            if len(quotes) == MOST_QUOTES or candidate.score < _ALSO * candidates[0].score:
+            if len(quotes) == MOST_QUOTES or candidate.score < _ALSO * best:
                 break
             start, end = _quoted(candidate, asked)
             text = " ".join(candidate.block.text[start:end].split())
@@ -193,6 +197,23 @@ class QuotingAnswerer:
                 Quote(block.number, block.text[start:end]) for block, start, end in quotes
             ),
         )
+
+
+def _newest_first(candidates: list[_Candidate], dialogues: frozenset[str]) -> list[_Candidate]:
+    """Of sentences on the same subject (as good, with the same words of the question), what was
+    said last comes first: in a dialogue it is what holds."""
+    if not candidates or candidates[0].block.document not in dialogues:
+        return candidates
+    best = candidates[0]
+    rivals = [
+        found
+        for found in candidates
+        if found.block.document == best.block.document
+        and found.terms >= best.terms
+        and found.score >= _ALSO * best.score
+    ]
+    others = [found for found in candidates if found not in rivals]
+    return [*sorted(rivals, key=lambda found: (-found.block.start, -found.at)), *others]
 
 
 def _closeness(where: NDArray[np.bool_]) -> NDArray[np.float64]:
