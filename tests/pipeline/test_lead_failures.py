@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -369,7 +370,7 @@ async def test_facts_found_so_far_and_hints_reach_the_readers_of_later_rounds() 
 async def test_a_failed_broadcast_is_counted_and_its_regions_are_read_all_the_same() -> None:
     says = by_role(broadcast=lambda request: failed("timeout", "broadcast"))
     result, _ = await ask_world(says, INDEX)
-    assert {failure.stage for failure in result.answer.ledger.failures} == {"broadcast"}
+    assert [failure.stage for failure in result.answer.ledger.failures] == ["broadcast"]
     assert result.answer.answer.startswith(RIGHT)
 
 
@@ -379,3 +380,18 @@ async def test_more_queries_than_allowed_in_one_turn_are_said_to_be_left_out() -
     result, model = await ask_world(by_role(lead=script), INDEX, profile=profile)
     assert result.answer.rounds[0].readers == 2 * 3
     assert "Only 2 queries" in told(lead_requests(model.requests)[-1])[2]
+
+
+async def test_the_lead_is_told_the_document_and_the_heading_that_tell_findings_apart() -> None:
+    first = make_index([[FILM_ONE + "\n"]], document="lives")
+    page = replace(first.pages[0], context="Crime films")
+    first = replace(first, regions=(replace(first.regions[0], pages=(page,)),))
+    second = make_index([[FILM_TWO + "\n"]], document="letters")
+    script = turns(
+        calls("director of The Copper Heron", "director of Lanterns at Low Tide"),
+        "<answer>Not in the document</answer>",
+    )
+    _, model = await ask_world(by_role(lead=script), first, second)
+    heron, lanterns = map(json.loads, told(lead_requests(model.requests)[-1]))
+    assert heron["agent_1"]["document"] == "Lives" and heron["agent_1"]["in"] == "Crime films"
+    assert lanterns["agent_2"]["document"] == "Letters" and "in" not in lanterns["agent_2"]

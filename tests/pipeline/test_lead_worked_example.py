@@ -119,3 +119,28 @@ async def test_position_order_and_distance_of_the_evidence_change_nothing(
     starts = [span.start for span in answer.evidence]
     assert starts == sorted(starts)
     assert answer.ledger.ok
+
+
+async def test_a_server_without_tool_calls_is_asked_under_a_schema_over_the_same_socket(
+    tmp_path: Path,
+) -> None:
+    def refusing(seen: Seen) -> Reply | str | None:
+        if seen.body.get("tools"):
+            error = {"message": '"auto" tool choice requires --enable-auto-tool-choice to be set'}
+            return Reply(status=400, error=error)
+        if str(seen.messages[0]["content"]).startswith("You answer questions about a long text"):
+            told = [{**m, "role": "tool"} for m in seen.messages if m["role"] == "user"]
+            queries, answer = lead_turn(told)
+            return json.dumps({"thought": "", "queries": queries, "answer": answer})
+        return serve(seen)
+
+    text = document(120, {3: DEATH_TWO, 40: DEATH_ONE, 90: FILM_TWO, 110: FILM_ONE})
+    with ScriptedServer(refusing) as server:
+        profile = profile_of(server.base_url)
+        async with Memory.open(tmp_path / "memory.sqlite", profile=profile) as memory:
+            await memory.add(text, title="Lives and works")
+            answer = await memory.ask(QUESTION, driver="lead")
+    assert [len(item.queries) for item in answer.rounds] == [2, 2, 0]
+    assert answer.answer.startswith(RIGHT)
+    assert answer.ledger.ok
+    assert any("--enable-auto-tool-choice" in note for note in answer.ledger.notes)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hmars.fanout import fan_out
-from hmars.model import Round
+from hmars.model import Finding, Round
+from hmars.prompts import one_line
 from hmars.query.consider import Counter, broadcast_all
 from hmars.query.lead.agents import Decision, Observation
 from hmars.query.lead.inquiry import Asked, Inquiry
@@ -128,13 +129,36 @@ def _observed(
 ) -> tuple[list[Observation], int]:
     """One observation for each call, within the budget of the turn."""
     budget = inquiry.lead.max_observation_tokens // max(1, len(gathered))
+    place = _places(inquiry)
     left_out = 0
     observations: list[Observation] = []
     for step in plan.steps:
         if isinstance(step, str):
             observations.append(Observation(step))
             continue
-        seen, dropped = observation(gathered[step], budget, inquiry.tokenizer.count)
+        seen, dropped = observation(gathered[step], budget, inquiry.tokenizer.count, place)
         observations.append(seen)
         left_out += dropped
     return observations, left_out
+
+
+def _places(inquiry: Inquiry) -> Callable[[Finding], Mapping[str, str]]:
+    """What tells findings of one name apart: the document, and the heading or date of the page."""
+    titles = {index.document.id: index.document.title for index in inquiry.scope.indexes}
+    contexts = {
+        (index.document.id, page.index): page.context
+        for index in inquiry.scope.indexes
+        for page in index.pages
+        if page.context
+    }
+
+    def place(finding: Finding) -> dict[str, str]:
+        made: dict[str, str] = {}
+        if len(titles) > 1:
+            made["document"] = one_line(titles[finding.document], 80)
+        context = contexts.get((finding.document, finding.page))
+        if context:
+            made["in"] = one_line(context, 80)
+        return made
+
+    return place

@@ -168,6 +168,8 @@ def _useless(inquiry: Inquiry, decision: Decision, began: float, *, last: bool) 
 
 
 def _ledger(inquiry: Inquiry, conclusion: Conclusion) -> Ledger:
+    # A mid-agent that fails for every query fails in the same words: one entry says it.
+    inquiry.book.failures = list(dict.fromkeys(inquiry.book.failures))
     inquiry.reads.close_into(inquiry.book)
     inquiry.book.notes.extend(_notes(inquiry))
     rejected = sum(item.rejected_quotes for item in inquiry.rounds)

@@ -8,7 +8,7 @@ on readers that failed and findings that did not fit.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,12 +63,15 @@ def folded(text: str) -> str:
 
 
 def observation(
-    gathered: Gathered, budget_tokens: int, count: Callable[[str], int]
+    gathered: Gathered,
+    budget_tokens: int,
+    count: Callable[[str], int],
+    place: Callable[[Finding], Mapping[str, str]] = lambda finding: {},
 ) -> tuple[Observation, int]:
     """The tool result for one query, and how many findings did not fit it.
 
     The least confident go first; what is told never exceeds `budget_tokens`, unless the single
-    best finding alone does.
+    best finding alone does. `place` says what else the lead should know of where a finding stands.
     """
     ranked = sorted(
         merged(gathered.findings), key=lambda item: (-item.confidence, item.agent, item.start)
@@ -77,17 +80,22 @@ def observation(
     if not ranked:
         return Observation(_nothing(gathered)), 0
     fitting = total
-    text = _told(gathered, ranked, 0)
+    text = _told(gathered, ranked, 0, place)
     while fitting > 1 and count(text) > budget_tokens:
         # Near the right size at once, then one by one: findings are of similar length.
         share = int(fitting * budget_tokens / count(text))
         fitting = min(fitting - 1, max(1, share))
-        text = _told(gathered, ranked[:fitting], total - fitting)
+        text = _told(gathered, ranked[:fitting], total - fitting, place)
     told = sorted(ranked[:fitting], key=lambda item: (item.agent, item.start))
     return Observation(text, tuple(told)), total - fitting
 
 
-def _told(gathered: Gathered, findings: Sequence[Finding], left_out: int) -> str:
+def _told(
+    gathered: Gathered,
+    findings: Sequence[Finding],
+    left_out: int,
+    place: Callable[[Finding], Mapping[str, str]],
+) -> str:
     entries: dict[str, Any] = {}
     for finding in sorted(findings, key=lambda item: (item.agent, item.start)):
         name = f"agent_{finding.agent}"
@@ -97,6 +105,7 @@ def _told(gathered: Gathered, findings: Sequence[Finding], left_out: int) -> str
             further += 1
         entries[name] = {
             "page": finding.page,
+            **place(finding),
             "evidence": defuse(finding.quote),
             "answer": defuse(finding.answer),
         }
