@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from hmars.model import Mark, SourceText
+
+_ROWS = re.compile(r"(?P<where>.*?)rows? (?P<from>\d+)(?:–(?P<to>\d+))?")
 
 MarkKind = Literal["heading", "place", "turn"]
 
@@ -82,9 +85,12 @@ class _Track:
 
 
 def _span(first: str, last: str) -> str:
-    """`p. 34` and `p. 35` make `p. 34–35`; other labels are set side by side."""
+    """`p. 34` and `p. 35` make `p. 34–35`, rows join likewise; others are set side by side."""
     if first == last:
         return first
+    rows, more = _ROWS.fullmatch(first), _ROWS.fullmatch(last)
+    if rows and more and rows["where"] == more["where"]:
+        return f"{rows['where']}rows {rows['from']}–{more['to'] or more['from']}"
     head, _, opening = first.rpartition(" ")
     other, _, closing = last.rpartition(" ")
     if head == other and opening.isdigit() and closing.isdigit():

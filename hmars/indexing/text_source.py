@@ -11,7 +11,7 @@ import charset_normalizer
 
 from hmars.errors import EmptyInputError, InputError
 from hmars.indexing.headings import headings
-from hmars.model import DocumentKind, Mark, SourceText
+from hmars.model import DocumentKind, Mark, SourceText, is_blank
 
 __all__ = ["Decoded", "clean", "decode", "headings", "is_blank", "text_source"]
 
@@ -39,7 +39,8 @@ _COMMON = "cp1252"
 _LIKE_COMMON = frozenset({"cp1250", "cp1254", "cp1257", "cp1258", "latin_1", "hp_roman8"})
 """Where the detector often lands with short texts of Western Europe."""
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b"))
-_NOT_BLANK = re.compile(r"[^\s\x00\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_KOREAN_ESCAPE = b"\x1b$)C"
+"""Stands at the start of ISO-2022-KR, whose shift characters look like those of a binary file."""
 _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -71,6 +72,8 @@ def decode(data: bytes, name: str) -> Decoded:
     if wide:
         return _decode_as(data, wide, name, f"{name} was read as {wide}, by its zero bytes.")
     head = data[:SAMPLE]
+    if head.lstrip().startswith(_KOREAN_ESCAPE):
+        return _decode_as(data, "iso2022_kr", name, f"{name} was read as iso2022_kr.")
     if len(head) - len(head.translate(None, _CONTROL)) > len(head) * TOLERATED_CONTROL:
         raise _binary(name)
     try:
@@ -168,11 +171,6 @@ def clean(text: str) -> tuple[str, tuple[str, ...]]:
 
 def _join_pair(pair: re.Match[str]) -> str:
     return pair.group().encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-
-
-def is_blank(text: str) -> bool:
-    """Nothing in it that can be seen: white space, zero-width characters and NUL."""
-    return _NOT_BLANK.search(text) is None
 
 
 def text_source(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -16,9 +17,9 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+_NOT_BLANK = re.compile(r"[^\s\x00\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+
+
 def is_blank(text: str) -> bool:
-    """Nothing in it but white space and characters that have no width."""
-    return not text.translate(_NO_WIDTH).strip()
-
-
-_NO_WIDTH = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"))
+    """Nothing in it that can be seen: white space, zero-width characters and NUL."""
+    return _NOT_BLANK.search(text) is None

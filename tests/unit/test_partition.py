@@ -232,3 +232,12 @@ def test_real_books_are_tiled_exactly(name: str) -> None:
         pytest.skip(f"{name} is not in the folder that HMARS_DATA names")
     text = path.read_text(encoding="utf-8")
     check(text, cut(text, DEFAULT), DEFAULT, WORDS)
+
+
+def test_ranges_of_rows_are_joined_to_one_range() -> None:
+    from hmars.indexing.labels import _span  # pyright: ignore[reportPrivateUsage]
+
+    assert _span("Sheet1 rows 2–20", "Sheet1 rows 41–60") == "Sheet1 rows 2–60"
+    assert _span("Sheet1 row 2", "Sheet1 rows 3–9") == "Sheet1 rows 2–9"
+    assert _span("Sheet1 rows 2–20", "Sheet2 rows 2–9") == "Sheet1 rows 2–20 – Sheet2 rows 2–9"
+    assert _span("p. 34", "p. 35") == "p. 34–35"

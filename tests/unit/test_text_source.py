@@ -113,3 +113,10 @@ def test_underlines_of_python_documentation_are_ordered_its_way() -> None:
 )
 def test_rules_below_other_things_are_no_headings(text: str) -> None:
     assert not headings(text)
+
+
+def test_korean_text_with_shift_characters_is_no_binary_file() -> None:
+    text = "등대의 불은 밤새 켜져 있다."
+    decoded = decode(text.encode("iso2022_kr"), "light.txt")
+    assert decoded.text == text
+    assert decoded.encoding == "iso2022_kr"
