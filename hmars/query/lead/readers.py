@@ -8,11 +8,12 @@ role `read` is served: `read.mode = "thinking"` turns thinking on there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import BaseModel, WithJsonSchema, field_validator
 
+from hmars.llm.contract import ChatRequest, value_of
 from hmars.prompts import PromptedModel, defuse, one_line, render_pages
 from hmars.query.lead.agents import Claim, Reading, Window
 
@@ -49,19 +50,37 @@ class ModelReader:
     """One call a reading."""
 
     model: PromptedModel
+    _kept: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    """Windows as prompt text with their tokens, by agent: made once, read in every round."""
 
     async def read(self, reading: Reading, window: Window) -> Sequence[Claim]:
         """Raises: CallFailed, EndpointError, as `Reader.read`."""
-        reply = await self.model.ask(
-            ReadReply,
+        pages, tokens = self._rendered(window)
+        changing = {
+            "facts": render_facts(reading.facts),
+            "hint": one_line(reading.hint, 1_000) or NO_HINT,
+            "query": defuse(reading.query),
+        }
+        asked = self.model
+        request = ChatRequest(
+            role=asked.role,
+            messages=asked.prompt.render(pages=pages, **changing),
+            prompt=asked.prompt.ref,
+            output=ReadReply,
             affinity=window.key,
             documents=(window.document,),
-            pages=render_pages(window.pages),
-            facts=render_facts(reading.facts),
-            hint=one_line(reading.hint, 1_000) or NO_HINT,
-            query=defuse(reading.query),
+            prompt_tokens=tokens + asked.tokenizer.count("\n".join(changing.values())),
+            prompt_tokens_exact=asked.tokenizer_exact,
         )
-        return claims_of(reply.findings)
+        return claims_of(value_of(await asked.model.complete(request), ReadReply).findings)
+
+    def _rendered(self, window: Window) -> tuple[str, int]:
+        """The window and the tokens of all that does not change with the query."""
+        if window.agent not in self._kept:
+            pages, prompt = render_pages(window.pages), self.model.prompt
+            tokens = sum(map(self.model.tokenizer.count, (pages, prompt.system, prompt.user)))
+            self._kept[window.agent] = (pages, tokens)
+        return self._kept[window.agent]
 
 
 def claims_of(replies: Sequence[ClaimReply]) -> list[Claim]:
