@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from hmars.cli import ask, demo, dialogue, index, manage, show, transfer
+from hmars.cli import ask, coverage, demo, dialogue, index, manage, show, transfer
 from hmars.cli.output import note
 from hmars.errors import HmarsError
 
@@ -27,11 +27,13 @@ app.command("list")(manage.list_command)
 app.command("forget")(manage.forget_command)
 app.command("export")(transfer.export_command)
 app.command("import")(transfer.import_command)
+app.command("coverage")(coverage.command)
 app.command("doctor")(manage.doctor_command)
 app.command("demo")(demo.command)
 app.command("prompts")(manage.prompts_command)
 
 INTERRUPTED = 130
+KEPT = "hmars: interrupted; what was written so far is kept, run the same command to go on."
 
 
 def main() -> None:
@@ -42,8 +44,12 @@ def main() -> None:
         note(f"hmars: {error}")
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        note("hmars: interrupted; what was written so far is kept, run the same command to go on.")
+        note(KEPT)
         sys.exit(INTERRUPTED)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:  # typer has caught the interrupt itself
+            note(KEPT)
+        raise
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
