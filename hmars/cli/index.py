@@ -91,8 +91,8 @@ def command(
         verb = "estimated" if estimate else "indexed"
         failed = f", {len(run.failures)} not" if run.failures else ""
         note(f"hmars: {plural(len(run.done), 'file')} {verb}{failed}.")
-        for path, error in run.failures:
-            note(f"  {path}: {error}")
+        for _, error in run.failures:
+            note(f"  {error}")
     raise typer.Exit(run.exit_code)
 
 
