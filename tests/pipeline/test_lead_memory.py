@@ -11,7 +11,7 @@ import pytest
 from hmars.cli.main import main
 from hmars.errors import ConfigError, InputError
 from hmars.memory import Memory
-from tests.lead_world import DEATH_ONE, FILM_ONE, document
+from tests.lead_world import DEATH_ONE, FILM_ONE, document, profile_of
 
 DIED = DEATH_ONE.replace("(", "died (")
 TEXT = document(200, {20: DIED, 180: FILM_ONE})
@@ -72,3 +72,12 @@ def test_the_command_line_asks_the_lead_and_writes_one_line_a_question(
     assert "Ledger: " in run(*asked)
     lines = trajectory.read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["question"] for line in lines] == [QUESTION, QUESTION]
+
+
+async def test_a_profile_without_a_model_for_the_readers_says_what_to_add(tmp_path: Path) -> None:
+    profile = profile_of()
+    roles = {role: item for role, item in profile.roles.items() if role != "read"}
+    profile = profile.model_copy(update={"roles": roles})
+    async with Memory.open(tmp_path / "m.sqlite", profile=profile) as memory:
+        with pytest.raises(ConfigError, match=r"no model for the role 'read': add \[roles.read\]"):
+            await memory.ask(QUESTION, driver="lead")

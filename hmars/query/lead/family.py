@@ -24,6 +24,7 @@ from hmars.query.lead.verifying import ModelVerifier
 from hmars.settings import LeadSettings, Profile
 from hmars.tokens import Tokenizer
 
+NEEDED: tuple[Role, ...] = ("lead", "read")
 MARKS = ("$question", "{question}")
 
 
@@ -124,7 +125,17 @@ def _reader(
 
 
 def lead_roles(profile: Profile) -> tuple[Role, ...]:
-    """The roles whose prompts have a size to be checked before a question is asked."""
+    """The roles whose prompts have a size to be checked before a question is asked.
+
+    Raises:
+        ConfigError: the profile has models, but none for the lead or its readers.
+    """
+    for role in NEEDED if profile.agents == "model" else ():
+        if role not in profile.roles:
+            raise ConfigError(
+                f"The profile '{profile.name}' has no model for the role '{role}': add "
+                f"[roles.{role}] with endpoint and model, as in the profile 'lead'."
+            )
     reading: tuple[Role, ...] = () if profile.read.mode == "grep" else ("read",)
     return ("answer", *reading)
 
