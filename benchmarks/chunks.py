@@ -28,7 +28,7 @@ def chunked(text: str, tokenizer: Tokenizer, size: int) -> list[Chunk]:
     chunks: list[Chunk] = []
     at = 0
     while at < len(starts):
-        last = at + size
+        last = min(at + size, len(starts))
         if last < len(starts):
             last = _edge(text, starts, at, last)
         end = starts[last] if last < len(starts) else len(text)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from benchmarks import metrics, suites, systems
 from benchmarks.bench import Bench, Outcome, Retriever, System
-from benchmarks.embeddings import make_embedder
+from benchmarks.embeddings import Embedder, make_embedder
 from benchmarks.records import (
     Lines,
     QuestionLog,
@@ -53,8 +53,10 @@ class RunSettings:
     """Sizes of models whose names do not say them, for FLOPs."""
 
 
-async def run(settings: RunSettings) -> RunFolder:
+async def run(settings: RunSettings, embedder: Embedder | None = None) -> RunFolder:
     """Ask every question of every system that has no record yet.
+
+    `embedder` stands in for the one that the settings name.
 
     A question whose call failed is recorded with the error, unscored, and asked again on resume.
 
@@ -62,36 +64,34 @@ async def run(settings: RunSettings) -> RunFolder:
         ConfigError: suite, system, profile or folder cannot be used.
         EndpointError: no call can succeed; what was recorded stays.
     """
+    if embedder is None and settings.embeddings:
+        embedder = make_embedder(settings.embeddings)
     folder = RunFolder(settings.out)
     tokenizer = load_tokenizer(settings.profile.tokenizer)
     folder.begin(_manifest(settings, tokenizer.identity), resume=settings.resume)
     async with AsyncExitStack() as closing:
-        stack = None
-        if settings.profile.agents == "model":
-            replies = await closing.enter_async_context(
-                AsyncStore(Store.open(folder.path / "replies.sqlite"))
-            )
-            stack = await closing.enter_async_context(
-                ModelStack(settings.profile, cache=replies.reply_cache("benchmark"), warn=_say)
-            )
-        log = QuestionLog(folder.path / "calls.jsonl")
-        bench = Bench(
-            settings.profile,
-            tokenizer,
-            folder.path / "work",
-            stack,
-            make_embedder(settings.embeddings) if settings.embeddings else None,
-            log,
+        replies = await closing.enter_async_context(
+            AsyncStore(Store.open(folder.path / "replies.sqlite"))
         )
+        log = QuestionLog(folder.path / "calls.jsonl")
         contenders: list[_Contender] = []
         for name in settings.systems:
+            stack = None
+            if settings.profile.agents == "model":
+                # Kept replies are each system's own: none is free because another asked before.
+                kept = replies.reply_cache(name)
+                stack = await closing.enter_async_context(
+                    ModelStack(settings.profile, cache=kept, warn=_say)
+                )
+            work = folder.path / "work"
+            bench = Bench(settings.profile, tokenizer, work, stack, embedder, log)
             if settings.retrieval_only:
                 retriever = systems.make_retriever(name, bench)
                 contenders.append(_Retrieving(name, retriever, settings.budgets))
             else:
                 contenders.append(_Answering(name, systems.make(name, bench), bench))
             closing.push_async_callback(contenders[-1].close)
-        await _Run(settings, folder, bench, log, contenders).all()
+        await _Run(settings, folder, log, contenders).all()
     return folder
 
 
@@ -155,7 +155,6 @@ class _Run:
         self,
         settings: RunSettings,
         folder: RunFolder,
-        bench: Bench,
         log: QuestionLog,
         contenders: Sequence[_Contender],
     ) -> None:
@@ -169,7 +168,7 @@ class _Run:
             for record in self._lines.read()
             if not record.get("error")
         }
-        self._sizes = role_sizes(bench, settings.parameters)
+        self._sizes = role_sizes(settings.profile, settings.parameters)
         self._began = time.monotonic()
         self._asked = 0
 

@@ -12,6 +12,7 @@ from benchmarks.suites.base import Case
 from hmars.coverage import Span, coverage
 from hmars.errors import CallFailed
 from hmars.model import Usage
+from hmars.settings import Profile
 
 Scores = dict[str, float | None]
 """By measure; None where it could not be scored, which is never the same as wrong."""
@@ -88,9 +89,8 @@ async def judged(
     return {"judge": float(verdict.correct)}, verdict.justification, spending.usage
 
 
-def role_sizes(bench: Bench, told: Mapping[str, float]) -> dict[str, float | None]:
+def role_sizes(profile: Profile, told: Mapping[str, float]) -> dict[str, float | None]:
     """Parameters of the model of each role, where they are known."""
     return {
-        role: metrics.parameters(settings.model, told)
-        for role, settings in bench.profile.roles.items()
+        role: metrics.parameters(settings.model, told) for role, settings in profile.roles.items()
     }

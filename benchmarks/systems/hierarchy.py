@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -33,6 +38,7 @@ from hmars.settings import Profile
 
 Variant = Literal["single", "dispatched", "no-mid", "lead", "parser"]
 WORKERS = 16
+NOT_BUILT = "Build the system on a document before asking it."
 
 
 @dataclass(frozen=True)
@@ -108,30 +114,39 @@ class NoAnswer:
 
 
 class HmarsSystem:
-    """One variant over a store in the bench's folder; each document is indexed there once."""
+    """One variant. A document is indexed once for all of them, each asks a copy of its own.
+
+    Replies are kept in a copy, so no variant is free because another asked the same before it.
+    """
 
     def __init__(self, bench: Bench, variant: Variant = "single", mode: str | None = None) -> None:
         self._bench = bench
         self._variant: Variant = variant
+        self._name = f"{variant}-{mode}" if mode else variant
         self._profile = changed(bench.profile, variant, mode)
-        # PARSER has no index: its hierarchy is written without models and never looked at.
-        index_profile = self._profile
-        if variant == "parser":
-            index_profile = self._profile.model_copy(update={"agents": "extractive"})
-        bench.folder.mkdir(parents=True, exist_ok=True)
-        store = bench.folder / ("parser.sqlite" if variant == "parser" else "memory.sqlite")
-        self._index = Memory.open(store, profile=index_profile)
-        self._memory = Memory.open(store, profile=self._profile)
+        self._open: Memory | None = None
         self._extractive = ExtractiveMemory()
         self._document = ""
         self._scope: Scope | None = None
         self._remembered: tuple[RememberingBroadcaster, Remembering] | None = None
 
     async def build(self, document: BenchDocument) -> Mapping[str, Usage]:
-        self._forget()
-        report = await self._index.add(document.source())
+        await self.close()
+        name = hashlib.sha256(document.id.encode()).hexdigest()[:16]
+        folder = self._bench.folder / "stores" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        # PARSER has no index: its hierarchy is written without models and never looked at.
+        plain = self._variant == "parser"
+        index = folder / ("plain.sqlite" if plain else "index.sqlite")
+        profile = self._profile.model_copy(update={"agents": "extractive"} if plain else {})
+        async with Memory.open(index, profile=profile) as memory:
+            report = await memory.add(document.source())
+        own = folder / f"{self._name}.sqlite"
+        if not own.exists():
+            await asyncio.to_thread(copy_store, index, own)
+        self._open = Memory.open(own, profile=self._profile, create=False)
         self._document = report.document
-        self._scope = Scope((await self._memory.hierarchy(report.document),))
+        self._scope = Scope((await self._open.hierarchy(report.document),))
         return report.usage
 
     async def ask(self, question: str) -> Outcome:
@@ -160,14 +175,19 @@ class HmarsSystem:
         return replace(outcome_of(answer), text="", usage=spending.usage)
 
     async def close(self) -> None:
-        await self._memory.close()
-        await self._index.close()
-
-    def _forget(self) -> None:
-        """One document's passages and selections at a time: texts of a suite are large."""
-        if self._document:
+        """Let go of the document: texts of a suite are large."""
+        if self._open is not None:
+            await self._open.close()
+            self._open = None
             self._extractive.forget(self._document)
+        self._scope = None
         self._remembered = None
+
+    @property
+    def _memory(self) -> Memory:
+        if self._open is None:
+            raise ConfigError(NOT_BUILT)
+        return self._open
 
     async def _ask(self, question: str, agents: QueryAgents, budget: int) -> Answer:
         settings = AskSettings(
@@ -179,7 +199,7 @@ class HmarsSystem:
 
     def _scoped(self) -> Scope:
         if self._scope is None:
-            raise ConfigError("Build the system on a document before asking it.")
+            raise ConfigError(NOT_BUILT)
         return self._scope
 
     def _agents(self, spending: Spending) -> QueryAgents:
@@ -196,6 +216,15 @@ class HmarsSystem:
         if self._variant == "dispatched":
             return replace(agents, selector=OnlyDispatched(agents.selector))
         return agents
+
+
+def copy_store(source: Path, target: Path) -> None:
+    """All of a store or nothing of it."""
+    unfinished = target.with_suffix(".part")
+    unfinished.unlink(missing_ok=True)
+    with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(unfinished)) as written:
+        read.backup(written)
+    unfinished.replace(target)
 
 
 def outcome_of(answer: Answer) -> Outcome:

@@ -1,0 +1,329 @@
+"""The runner: every system over one interface, records that survive a kill, reports, and checks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import systems
+from benchmarks.bench import Bench, Outcome, Passed
+from benchmarks.check import differences, means
+from benchmarks.embeddings import Vectors
+from benchmarks.records import Lines, QuestionLog
+from benchmarks.report import write_report
+from benchmarks.runner import RunSettings, run
+from benchmarks.scoring import answer_scores, evidence_scores
+from benchmarks.suites.base import Case, Options
+from benchmarks.suites.filters import plain_terms
+from benchmarks.systems.hierarchy import HmarsSystem
+from benchmarks.systems.sequential import bundled, closest
+from hmars.coverage import GoldUnit
+from hmars.errors import ConfigError
+from hmars.model import CallRecord, Usage
+from hmars.settings import Profile, load_profile
+from hmars.tokens import WordTokenizer
+from tests.scripted_server import Reply, ScriptedServer, Seen
+
+ROLES = ("card", "region", "broadcast", "select", "answer", "lead", "read", "judge")
+MODELS = ("scripted-8b",)
+EVERYTHING = tuple(name for name in systems.names() if name != "graphrag")
+
+
+class HashEmbedder:
+    """Words as directions: close texts share words."""
+
+    name = "hash"
+
+    async def embed(self, texts: Sequence[str]) -> tuple[Vectors, list[int]]:
+        vectors = np.zeros((len(texts), 64), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for term in plain_terms(text):
+                vectors[row, sum(term.encode()) % 64] += 1
+        lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return vectors / lengths, list(range(len(texts)))
+
+
+def profile_for(base_url: str) -> Profile:
+    return Profile.model_validate(
+        {
+            "name": "scripted",
+            "agents": "model",
+            "partition": {"page_tokens": 128, "region_tokens": 512},
+            "endpoints": {"local": {"base_url": base_url, "retries": 0}},
+            "roles": {
+                role: {"endpoint": "local", "model": "scripted-8b", "context_tokens": 32_000}
+                for role in ROLES
+            },
+        }
+    )
+
+
+def settings_for(
+    out: Path, names: Sequence[str], profile: Profile | None = None, **more: Any
+) -> RunSettings:
+    return RunSettings(
+        suite=more.pop("suite", "ruler"),
+        systems=tuple(names),
+        profile=profile or load_profile("extractive"),
+        out=out,
+        options=Options(limit=more.pop("limit", 1), lengths=(1,)),
+        **more,
+    )
+
+
+def records_of(out: Path) -> list[dict[str, Any]]:
+    return list(Lines(out / "records.jsonl").read())
+
+
+async def test_every_system_answers_over_one_interface_and_counts_its_calls(
+    tmp_path: Path,
+) -> None:
+    with ScriptedServer(models=MODELS) as server:
+        server.on("yes or no", Reply("yes", logprobs=[("yes", -0.1), ("no", -2.4)]))
+        await run(
+            settings_for(tmp_path / "run", EVERYTHING, profile_for(server.base_url)),
+            HashEmbedder(),
+        )
+    records = {record["system"]: record for record in records_of(tmp_path / "run")}
+    assert set(records) == set(EVERYTHING)
+    failed = {name: record["error"] for name, record in records.items() if record.get("error")}
+    assert not failed
+    for name, record in records.items():
+        if name != "bm25":
+            assert record["usage"], name
+        assert record["flops"], name
+    for name in ("chain-of-agents", "memagent", "rememr1", "mapreduce", "no-context"):
+        assert records[name]["evidence"] is None
+        assert "recall" not in records[name]["scores"]
+    full = records["full-context"]
+    assert full["scores"]["recall"] == 1.0
+    assert full["evidence_tokens"] >= max(
+        record["evidence_tokens"] for record in records.values() if record["evidence"]
+    )
+    assert records["rerank"]["usage"]["select"]["calls"] >= 1
+    assert "card" in records["hmars"]["build_usage"]
+    assert "build_usage" not in records["parser"] or "card" not in records["parser"]["build_usage"]
+    assert Path(write_report([tmp_path / "run"], tmp_path / "report")[1]).is_file()
+
+
+async def test_a_run_goes_on_without_asking_again_what_was_answered(tmp_path: Path) -> None:
+    with ScriptedServer(models=MODELS) as server:
+        asked = settings_for(tmp_path / "run", ("memagent",), profile_for(server.base_url), limit=3)
+        await run(asked)
+        calls = len(server.requests)
+        whole = records_of(tmp_path / "run")
+        lines = (tmp_path / "run" / "records.jsonl").read_text().splitlines(keepends=True)
+        # As a kill leaves it: one line gone, the one before cut in the middle.
+        (tmp_path / "run" / "records.jsonl").write_text("".join(lines[:1]) + lines[1][:40])
+        await run(replace(asked, resume=True))
+        assert len(server.requests) == calls
+    again = records_of(tmp_path / "run")
+    assert [record["case"] for record in again] == [record["case"] for record in whole]
+    # Replies came from the cache; what they had cost is still told.
+    assert [_paid(record) for record in again] == [_paid(record) for record in whole]
+
+
+def _paid(record: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    return {
+        role: (spent["calls"], spent["prompt_tokens"]) for role, spent in record["usage"].items()
+    }
+
+
+async def test_a_failed_question_is_unscored_and_asked_again_on_resume(tmp_path: Path) -> None:
+    with ScriptedServer(models=MODELS) as server:
+        server.on(lambda seen: "New memory" in seen.text, Reply(status=500), times=1)
+        asked = settings_for(tmp_path / "run", ("memagent",), profile_for(server.base_url))
+        await run(asked)
+        (failed,) = records_of(tmp_path / "run")
+        assert failed["error"]
+        assert failed["scores"] == {}
+        await run(replace(asked, resume=True))
+    last = records_of(tmp_path / "run")[-1]
+    assert "error" not in last
+    _, page = write_report([tmp_path / "run"], tmp_path / "report")
+    assert "failed" in page.read_text(encoding="utf-8")
+
+
+async def test_a_folder_with_a_run_is_never_mixed_with_another(tmp_path: Path) -> None:
+    asked = settings_for(tmp_path / "run", ("bm25",), retrieval_only=True, budgets=(100,))
+    await run(asked)
+    with pytest.raises(ConfigError, match="holds a run"):
+        await run(asked)
+    with pytest.raises(ConfigError, match="another budgets"):
+        await run(replace(asked, resume=True, budgets=(200,)))
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert {"commit", "profile", "models", "prompts", "data_sha256", "tokenizer", "date"} <= set(
+        manifest
+    )
+
+
+async def test_recall_grows_with_the_budget_and_all_text_has_it_all(tmp_path: Path) -> None:
+    names = ("hmars", "hmars-no-mid", "hmars-dispatched", "bm25", "rag-256", "full-context")
+    asked = settings_for(
+        tmp_path / "run", names, retrieval_only=True, budgets=(200, 5_000), limit=4
+    )
+    await run(asked, HashEmbedder())
+    for record in records_of(tmp_path / "run"):
+        scores = record["scores"]
+        if "recall@200" in scores:
+            assert scores["recall@200"] <= scores["recall@5000"]
+            assert scores["tokens@200"] <= 200
+            if record["system"] == "full-context":
+                assert scores["recall@5000"] == 1.0
+    markdown, page = write_report([tmp_path / "run"], tmp_path / "report")
+    text = markdown.read_text(encoding="utf-8")
+    assert "hmars minus the other, paired" in text
+    assert "<svg" in page.read_text(encoding="utf-8")
+    assert len(list((tmp_path / "report" / "q").glob("*.html"))) == 4
+
+
+async def test_the_ablation_asks_only_regions_with_a_hint_of_their_own(tmp_path: Path) -> None:
+    bench = Bench(load_profile("extractive"), WordTokenizer(), tmp_path)
+    document = next(iter(_ruler())).document
+    whole, dispatched = HmarsSystem(bench), HmarsSystem(bench, "dispatched")
+    for system in (whole, dispatched):
+        await system.build(document)
+    everything = await whole.retrieve("What are the special numbers?", 5_000)
+    fewer = await dispatched.retrieve("What are the special numbers?", 5_000)
+    assert everything.evidence
+    assert fewer.evidence_tokens <= everything.evidence_tokens
+    for system in (whole, dispatched):
+        await system.close()
+
+
+async def test_looking_at_evidence_gives_what_the_answer_would_get(tmp_path: Path) -> None:
+    bench = Bench(load_profile("extractive"), WordTokenizer(), tmp_path)
+    bundle = next(iter(_ruler()))
+    system = HmarsSystem(bench)
+    await system.build(bundle.document)
+    question = bundle.cases[0].question
+    asked = await system.ask(question)
+    looked = await system.retrieve(question, bench.profile.answer.max_prompt_tokens)
+    assert looked.evidence == asked.evidence
+    await system.close()
+
+
+def _ruler() -> Sequence[Any]:
+    from benchmarks import suites
+
+    return list(suites.load("ruler", Options(limit=1, lengths=(1,))))
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        ("bm25-1k", ("bm25", systems.Sizes(chunk=1024))),
+        ("rag-4k-k5", ("rag", systems.Sizes(chunk=4096, count=5))),
+        ("rerank-n100-k12", ("rerank", systems.Sizes(count=12, candidates=100))),
+        ("hmars-no-mid", ("hmars-no-mid", systems.Sizes())),
+    ],
+)
+def test_names_carry_sizes(name: str, parsed: tuple[str, systems.Sizes]) -> None:
+    assert systems.parse(name) == parsed
+
+
+def test_a_system_that_cannot_run_says_why(tmp_path: Path) -> None:
+    bench = Bench(load_profile("extractive"), WordTokenizer(), tmp_path)
+    with pytest.raises(ConfigError, match="no system 'bm26'"):
+        systems.parse("bm26")
+    with pytest.raises(ConfigError, match="no evidence apart"):
+        systems.make_retriever("memagent", bench)
+    with pytest.raises(ConfigError, match="needs embeddings"):
+        asyncio.run(_build_rag(bench))
+
+
+async def _build_rag(bench: Bench) -> None:
+    await systems.make("rag", bench).build(next(iter(_ruler())).document)
+
+
+@pytest.mark.parametrize(
+    ("reply", "scores"),
+    [
+        ('{"justification": "It is the same.", "correct": true}', {"judge": 1.0}),
+        ('{"justification": "It is not.", "correct": false}', {"judge": 0.0}),
+        ("I would say it is fine.", {"judge": None}),
+    ],
+)
+async def test_a_judge_that_cannot_be_read_leaves_the_question_unscored(
+    tmp_path: Path, reply: str, scores: dict[str, float | None]
+) -> None:
+    def says(seen: Seen) -> str | None:
+        return reply if "You judge whether" in seen.text else None
+
+    with ScriptedServer(says, models=MODELS) as server:
+        asked = settings_for(
+            tmp_path / "run", ("bm25",), profile_for(server.base_url), suite="cumulative"
+        )
+        await run(asked)
+    (record,) = records_of(tmp_path / "run")
+    assert {"judge": record["scores"]["judge"]} == scores
+    assert record["judge"]
+    assert record["judge_usage"]["judge"]["calls"] >= 1
+
+
+TEXT = "The key is under the mat. The lamp is in the hall."
+
+
+def case(scoring: Any = "short") -> Case:
+    return Case("c", "s", "Where?", ("under the mat",), (GoldUnit(((0, 25),)),), scoring)
+
+
+def test_all_text_has_recall_one_and_pays_and_no_text_has_none() -> None:
+    everything = Outcome("x", (Passed(0, len(TEXT), 12),))
+    nothing = Outcome("x", ())
+    assert evidence_scores(TEXT, case(), [(0, len(TEXT))])["recall"] == 1.0
+    assert evidence_scores(TEXT, case(), [])["recall"] == 0.0
+    assert (everything.evidence_tokens, nothing.evidence_tokens) == (12, 0)
+    assert evidence_scores(TEXT, case(), None) == {}
+
+
+def test_answers_are_scored_by_what_their_set_asks_for() -> None:
+    right = Outcome("It is under the mat.", None)
+    assert answer_scores(case(), right)["sub_em"] == 1.0
+    assert answer_scores(case("abstain"), right) == {"abstained": 0.0}
+    assert answer_scores(case("abstain"), Outcome("", None, abstained=True)) == {"abstained": 1.0}
+    assert answer_scores(case("none"), right) == {}
+    assert answer_scores(case(), Outcome("", None)) == {}
+
+
+async def test_calls_of_a_killed_question_are_added_when_it_is_asked_again(tmp_path: Path) -> None:
+    log = QuestionLog(tmp_path / "calls.jsonl")
+    log.begin("s", "q1")
+    spent = Usage(calls=1, prompt_tokens=7)
+    await log.log_call(
+        CallRecord(
+            ts="", role="read", model="m", prompt="p@1", usage=spent, seconds=0, outcome="ok"
+        )
+    )
+    again = QuestionLog(tmp_path / "calls.jsonl")
+    assert again.begin("s", "q1") == {"read": spent}
+    assert again.begin("s", "q2") == {}
+
+
+def test_the_memory_called_back_is_the_one_that_shares_rare_words() -> None:
+    states = ["the mayor met the miller", "the mayor owns a red boat", "the mayor slept"]
+    assert closest("mayor boat", states) == states[1]
+    assert closest("zeppelin", states) == "(empty)"
+    assert closest("mayor", []) == "(empty)"
+
+
+def test_notes_are_joined_with_their_neighbours_within_half_the_room() -> None:
+    assert bundled(["a", "b", "c", "d"], 4, len) == ["a\nb", "c\nd"]
+    assert bundled(["long" * 10], 4, len) == ["long" * 10]
+
+
+def test_a_check_names_each_number_that_moved() -> None:
+    records = [{"system": "a", "scores": {"recall@10": value, "f1": 0.1}} for value in (1.0, 0.0)]
+    found = means(records)
+    assert found == {"a": {"recall@10": 0.5}}
+    assert differences({"a": {"recall@10": 0.502}}, found) == []
+    assert differences({"a": {"recall@10": 0.6}, "b": {}}, found) == [
+        "a recall@10: expected 0.6, now 0.5"
+    ]
