@@ -13,7 +13,7 @@ from hmars.memory import Memory
 
 QUESTIONS = (
     "When does the current code generator emit no code for an assert statement?",
-    "Which of the two clauses is executed when a while loop is left with break?",
+    "What does the nonlocal statement cause the listed identifiers to refer to?",
     "Who painted the ceiling of the Sistine Chapel?",
 )
 NEXT = """\
