@@ -39,6 +39,6 @@ async def _demo() -> None:
             write(report_text(report))
             for question in QUESTIONS:
                 answer = await memory.ask(question)
-                write(f"\n> {question}\n\n{answer.answer}\n")
+                write(f"\n> {question}\n\n{answer.answer}\n\n")
                 write(proof_text(answer, {report.document: report.title}))
     write("\n" + NEXT)
