@@ -61,13 +61,28 @@ def candidates(cards: Sequence[MemoryCard]) -> list[CrossReference]:
 
 
 def across_groups(index: DocumentIndex) -> list[CrossReference]:
-    """Cross-references between regions of different groups, with region numbers of the document."""
+    """Cross-references between regions of different groups, with region numbers of the document.
+
+    The note of a temporal update says where the new value stands: in a dialogue, who said it when.
+    """
     group_of = {number: group.index for group in index.groups for number in group.regions}
-    return _capped(
+    references = _capped(
         found
         for found in _references(index.cards)
         if len({group_of.get(number) for number in found.regions}) > 1
     )
+    return [_with_place(reference, index) for reference in references]
+
+
+def _with_place(reference: CrossReference, index: DocumentIndex) -> CrossReference:
+    if reference.kind != "temporal_update":
+        return reference
+    new = _NUMBER.findall(reference.note.rpartition("→")[2])
+    pages = index.regions[reference.regions[-1] - 1].pages
+    holding = [page for page in pages if all(number in page.text for number in new)]
+    place = (holding or pages)[0].context
+    note = f"{reference.note} (the latter in: {place})" if place else reference.note
+    return reference.model_copy(update={"note": note})
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,8 @@ async def test_a_changed_number_is_a_temporal_update_across_groups_and_is_broadc
     found = next(ref for ref in updates if "mooring fee" in ref.subject)
     assert "40 → 55" in found.note and found.regions[0] < found.regions[1]
     assert any(
-        "temporal_update: The mooring fee of berth Wren" in seen.text and "40 → 55" in seen.text
+        "temporal_update: The mooring fee of berth Wren" in seen.text
+        and "40 → 55 (the latter in: " in seen.text
         for seen in asked(server, "broadcast")
     )
 
