@@ -9,7 +9,7 @@ from html import escape
 from benchmarks.records import Record
 from benchmarks.report.plots import svg
 from benchmarks.report.tables import Chart, Table
-from hmars.coverage.spans import overlap, trimmed, union
+from hmars.coverage.spans import Span, overlap, trimmed, union
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -17,6 +17,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem aut
   color: #1c1c1c; background: #fff; }
 table { border-collapse: collapse; font-size: 13px; margin: .5rem 0 .3rem; }
 .wide { overflow-x: auto; }
+.facts th, .facts td { white-space: normal; border-bottom: 1px solid #ddd; vertical-align: top; }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid #ddd;
   white-space: nowrap; font-variant-numeric: tabular-nums; }
 th { border-bottom: 2px solid #888; }
@@ -89,16 +90,18 @@ def _gold(first: Record, records: Sequence[Record], text: str) -> list[str]:
         start, end = trimmed(text, (places[0][0], places[0][1]))
         marks: list[str] = []
         for system, evidence in passed.items():
-            share = max(
-                overlap(trimmed(text, (low, high)), evidence) / max(1, high - low)
-                for low, high in places
-            )
-            kind = "" if share >= 0.99 else ' class="missing"'
+            share = max(_share(text, (low, high), evidence) for low, high in places)
+            kind = "" if share == 1.0 else ' class="missing"'
             marks.append(f"<mark{kind}>{escape(system)} {share:.0%}</mark>")
         quote = escape(_cut(text[start:end]))
         place = f"{number}. characters {start}-{end} {' '.join(marks)}"
         parts.append(f"<p>{place}</p><pre>{quote}</pre>")
     return parts
+
+
+def _share(text: str, place: Span, evidence: Sequence[Span]) -> float:
+    start, end = trimmed(text, place)
+    return overlap((start, end), evidence) / max(1, end - start)
 
 
 def _answered(record: Record, text: str | None) -> str:
@@ -107,13 +110,7 @@ def _answered(record: Record, text: str | None) -> str:
         return parts[0] + f"<p class=missing>failed: {escape(record['error'])}</p>"
     if record.get("answer"):
         parts.append(f"<pre>{escape(record['answer'])}</pre>")
-    scores = {
-        name: "unscored" if value is None else f"{value:.3g}"
-        for name, value in record["scores"].items()
-    }
-    if record.get("judge"):
-        scores["judge says"] = record["judge"]
-    parts.append(_pairs(scores))
+    parts.append(_scores(record))
     cost = {
         "evidence tokens": f"{record.get('evidence_tokens', 0):,}",
         "seconds": f"{record.get('seconds', 0):.2f}",
@@ -124,6 +121,24 @@ def _answered(record: Record, text: str | None) -> str:
     if text is not None and record.get("evidence"):
         parts.append(_evidence(record, text))
     return "\n".join(parts)
+
+
+def _scores(record: Record) -> str:
+    """In one line; with budgets, one row a budget."""
+    found: dict[str, dict[str, str]] = {}
+    for name, value in record["scores"].items():
+        measure, _, budget = name.partition("@")
+        shown = "unscored" if value is None else f"{value:,.0f}" if value > 1 else f"{value:.3g}"
+        found.setdefault(budget, {})[measure] = shown
+    if "" in found or not found:
+        line = found.get("", {})
+        return _pairs({**line, "judge says": record["judge"]} if record.get("judge") else line)
+    names = list(dict.fromkeys(name for row in found.values() for name in row))
+    rows = tuple(
+        (f"{int(budget):,}", *(row.get(name, "") for name in names))
+        for budget, row in found.items()
+    )
+    return _rows(("budget", *names), rows)
 
 
 def _evidence(record: Record, text: str) -> str:
@@ -149,18 +164,20 @@ def _pairs(values: Mapping[str, str]) -> str:
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
     rows = "".join(f"<tr><th>{escape(name)}<td>{escape(value)}</tr>" for name, value in facts)
-    return f"<div class=wide><table>{rows}</table></div>"
+    return f"<table class=facts>{rows}</table>"
 
 
 def _table(table: Table) -> str:
-    head = "".join(f"<th>{escape(name)}" for name in table.head)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(value)}" for value in row) + "</tr>" for row in table.rows
+    body = _rows(table.head, table.rows)
+    return f"<h2>{escape(table.title)}</h2>{body}<p class=note>{escape(table.note)}</p>"
+
+
+def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(name)}" for name in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}" for cell in row) + "</tr>" for row in rows
     )
-    return (
-        f"<h2>{escape(table.title)}</h2><div class=wide><table><tr>{head}</tr>{rows}</table></div>"
-        f"<p class=note>{escape(table.note)}</p>"
-    )
+    return f"<div class=wide><table><tr>{top}</tr>{body}</table></div>"
 
 
 def _page(title: str, body: str) -> str:

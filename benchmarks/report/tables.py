@@ -131,7 +131,7 @@ def set_table(records: Sequence[Record], value: Callable[[int | None], Value]) -
             mine = [record for record in inside if record["system"] == system]
             if budgets:
                 found = [short(interval(mine, value(budget))) for budget in budgets]
-                cells.append(" / ".join(found))
+                cells.append(" / ".join(found) if any(found) else "")
             else:
                 cells.append(cell(interval(mine, value(None))))
         count = len({record["case"] for record in inside})
