@@ -26,7 +26,7 @@ EndpointProblem = Literal[
 ]
 CallProblem = Literal[
     "timeout", "connection", "server", "rate_limit", "invalid_reply", "length", "refusal",
-    "prompt_cut",
+    "prompt_cut", "budget",
 ]  # fmt: skip
 
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from hmars.conversation import Backing, Conversation, Turnstile, open_conversation
 from hmars.errors import ConfigError, NotFoundError
-from hmars.indexing.estimate import Estimate, estimate
+from hmars.indexing.estimate import Estimate, estimate_file
 from hmars.indexing.family import index_agents
-from hmars.indexing.partition import partition
 from hmars.indexing.pipeline import Indexer
 from hmars.indexing.read import read_source
 from hmars.indexing.sources import find_files
+from hmars.llm.budget import Budget
 from hmars.llm.pool import ModelPool
 from hmars.model import (
     Answer,
@@ -44,7 +44,7 @@ from hmars.query.lead import ask_with_lead, lead_roles
 from hmars.query.pipeline import AskSettings, ask
 from hmars.scoping import Moment, as_of_question, load_scope
 from hmars.settings import DEFAULT_PROFILE, PartitionSettings, Profile, load_profile
-from hmars.store import AsyncStore, ForgetReport, Store, StoredConversation
+from hmars.store import AsyncStore, ForgetReport, Store, StoredConversation, UsageRow
 from hmars.tokens import Tokenizer, load_tokenizer
 
 if TYPE_CHECKING:  # the HTTP client takes seconds to import, and not every profile calls models
@@ -132,7 +132,12 @@ class Memory(Closing):
     # ------------------------------------------------------------ indexing
 
     async def add(
-        self, source: Source, *, title: str | None = None, password: str | None = None
+        self,
+        source: Source,
+        *,
+        title: str | None = None,
+        password: str | None = None,
+        budget: Budget | None = None,
     ) -> IndexReport:
         """Index a file or a text; again after an edit, only what changed is read anew.
 
@@ -141,6 +146,7 @@ class Memory(Closing):
                 file exists or where it looks like one; anything else is text.
             title: shown in citations; by default the file's name or the text's first words.
             password: of an encrypted file.
+            budget: what it may spend; the next run writes the cards that it did not reach.
 
         Raises:
             InputError, EmptyInputError: the file cannot be read, or holds nothing.
@@ -149,18 +155,15 @@ class Memory(Closing):
         began = time.perf_counter()
         text = await asyncio.to_thread(read_source, source, title=title, password=password)
         loaded = time.perf_counter()
-        return await self._index(text, load_seconds=loaded - began)
+        return await self._index(text, load_seconds=loaded - began, budget=budget)
 
     async def estimate(self, source: Source, *, password: str | None = None) -> Estimate:
         """What `add` and one question would take. Nothing is stored and nobody is called."""
         tokenizer = await self._load_tokenizer()
-
-        def work() -> Estimate:
-            text = read_source(source, password=password)
-            parts = partition(text, tokenizer, self.profile.partition, "")
-            return estimate(text, parts, self.profile, self._prompts, tokenizer)
-
-        return await asyncio.to_thread(work)
+        history = await self.usage_history()
+        return await asyncio.to_thread(
+            estimate_file, source, password, self.profile, self._prompts, tokenizer, history
+        )
 
     # ------------------------------------------------------------ asking
 
@@ -173,6 +176,7 @@ class Memory(Closing):
         on_text: OnText | None = None,
         driver: Driver = "single",
         trajectory: Path | None = None,
+        budget: Budget | None = None,
     ) -> Answer:
         """Answer from everything in the namespace, or from the documents named.
 
@@ -184,6 +188,7 @@ class Memory(Closing):
             driver: `single` asks every region once; `lead` asks in rounds, each query going by what
                 was found before (S-PARSER), for questions of several hops.
             trajectory: a file to which the lead's rounds are added as one line of JSON.
+            budget: what it may spend; regions it does not reach are *skipped* in the ledger.
 
         Raises:
             NotFoundError: no such document here.
@@ -199,9 +204,8 @@ class Memory(Closing):
             self._store, self.namespace, document, tokenizer, self.profile.name, as_of
         )
         single: tuple[Role, ...] = ("broadcast", "select", "answer")
-        models, usage = await self._pool.run(
-            single if driver == "single" else lead_roles(self.profile)
-        )
+        roles = single if driver == "single" else lead_roles(self.profile)
+        models, usage = await self._pool.run(roles, budget)
         if models is None:
             agents = self._extractive.agents(scope, tokenizer)
         else:
@@ -285,6 +289,10 @@ class Memory(Closing):
         self._extractive.forget(found.id)
         return await self._store.forget(self.namespace, found.id)
 
+    async def usage_history(self, since: str | None = None) -> list[UsageRow]:
+        """What models cost in this namespace by day, role and model; `since` is a day or time."""
+        return await self._store.usage_history(self.namespace, since)
+
     async def doctor(self) -> list[Finding]:
         """Try every role's endpoint; empty where the profile has no models."""
         from hmars.llm.probe import probe
@@ -311,11 +319,7 @@ class Memory(Closing):
         """`ask` for callers without a loop of their own."""
         return self._portal.run(
             lambda: self.ask(
-                question,
-                document=document,
-                on_text=on_text,
-                driver=driver,
-                trajectory=trajectory,
+                question, document=document, on_text=on_text, driver=driver, trajectory=trajectory
             )
         )
 
@@ -361,10 +365,11 @@ class Memory(Closing):
         settings: PartitionSettings | None = None,
         on_saved: Callable[[], Awaitable[None]] | None = None,
         keep_attached: bool = False,
+        budget: Budget | None = None,
     ) -> IndexReport:
         """See `Indexer.index`; `settings` stand in for the profile's."""
         tokenizer = await self._load_tokenizer()
-        models, usage = await self._pool.run(("card", "region"))
+        models, usage = await self._pool.run(("card", "region"), budget)
         indexer = Indexer(
             store=self._store,
             namespace=self.namespace,

@@ -6,7 +6,6 @@ Nothing here reads the environment at import; `Environment` is read by whoever s
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
@@ -26,6 +25,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from hmars.errors import ConfigError
 from hmars.model import Role
+from hmars.shorthand import entry, with_model
 
 DEFAULT_PROFILE = "extractive"
 REQUIRED_ROLES: tuple[Role, ...] = ("card", "region", "broadcast", "select", "answer")
@@ -113,6 +113,15 @@ class EndpointSettings(Section):
             yield name, self._without_query(value) if name == "base_url" else value
 
 
+class PriceSettings(Section):
+    """Money for a million tokens, in any currency, the same in the whole profile."""
+
+    input: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+    """Of prompt tokens served from the endpoint's cache; by default as `input`."""
+    output: float = Field(ge=0)
+
+
 class RoleSettings(Section):
     """Which model plays a role, and how it is asked."""
 
@@ -126,6 +135,8 @@ class RoleSettings(Section):
     """The longest reply; twice this when a reply was cut and is asked for again."""
     context_tokens: int | None = Field(default=None, ge=256)
     """Context length of the model as served; `None` asks the endpoint where it can tell."""
+    price: PriceSettings | None = None
+    """What the tokens of this role cost; without it nothing is said about money."""
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Sent with each request, e.g. `chat_template_kwargs = { enable_thinking = false }`."""
 
@@ -230,7 +241,7 @@ class Profile(Section):
     @classmethod
     def _one_model(cls, data: Any) -> Any:  # noqa: ANN401 - not validated yet
         """`model = FILE` at the top stands for the file, the name and the tokenizer below."""
-        return _with_model(cast(dict[str, Any], data)) if isinstance(data, dict) else data
+        return with_model(cast(dict[str, Any], data)) if isinstance(data, dict) else data
 
     @model_validator(mode="before")
     @classmethod
@@ -240,12 +251,12 @@ class Profile(Section):
         if not isinstance(data, dict):
             return data
         table = cast(dict[str, Any], data)
-        if _entry(_entry(table, "read"), "mode") != "thinking":
+        if entry(entry(table, "read"), "mode") != "thinking":
             return table
-        roles = _entry(table, "roles")
-        body: dict[str, Any] = _entry(_entry(roles, "read"), "extra_body") or {}
-        template = _entry(body, "chat_template_kwargs")
-        if _entry(template, "enable_thinking") is False:
+        roles = entry(table, "roles")
+        body: dict[str, Any] = entry(entry(roles, "read"), "extra_body") or {}
+        template = entry(body, "chat_template_kwargs")
+        if entry(template, "enable_thinking") is False:
             raise ValueError(
                 "read.mode is 'thinking', but roles.read.extra_body turns thinking off: "
                 "remove one of them"
@@ -286,38 +297,6 @@ class Environment(BaseSettings):
     store: str | None = None
     profile: str | None = None
     namespace: str = "default"
-
-
-def _with_model(data: dict[str, Any]) -> dict[str, Any]:
-    """Put the top-level model file where the embedded endpoints, their roles and the tokenizer
-    want it; sections that are validated already are left as they are."""
-    file = data.get("model")
-    endpoints = dict(cast(dict[str, Any], data.get("endpoints") or {}))
-    roles = dict(cast(dict[str, Any], data.get("roles") or {}))
-    embedded = [name for name, it in endpoints.items() if _entry(it, "engine") == "embedded"]
-    if file and not embedded:
-        raise ValueError("model names a file, but no endpoint of this profile is embedded")
-    for name in embedded:
-        if file and isinstance(endpoints[name], dict):
-            endpoints[name] = {**endpoints[name], "model_file": file}
-    for role, it in roles.items():
-        endpoint = endpoints.get(str(_entry(it, "endpoint")))
-        path = _entry(endpoint, "model_file")
-        if path and isinstance(it, dict) and not _entry(it, "model"):
-            stem = re.split(r"[/\\:]", str(path))[-1].removesuffix(".gguf")
-            roles[role] = {**cast(dict[str, Any], it), "model": stem}
-    made = {**data, "endpoints": endpoints, "roles": roles}
-    tokenizer = data.get("tokenizer", {})
-    if file and isinstance(tokenizer, dict) and not _entry(tokenizer, "name"):
-        made["tokenizer"] = {**cast(dict[str, Any], tokenizer), "name": file}
-    return made
-
-
-def _entry(table: Any, key: str) -> Any:  # noqa: ANN401 - not validated yet
-    """A value of a table or of a section; None where there is none."""
-    if isinstance(table, BaseModel):
-        return getattr(table, key, None)
-    return cast(dict[str, Any], table).get(key) if isinstance(table, dict) else None
 
 
 def profile_names() -> list[str]:

@@ -10,9 +10,20 @@ from typing import Annotated
 
 import typer
 
-from hmars.cli.options import AsJson, Namespace, Overrides, ProfileName, Store, open_memory
+from hmars.cli.options import (
+    AsJson,
+    MaxCalls,
+    MaxCost,
+    MaxSeconds,
+    Namespace,
+    Overrides,
+    ProfileName,
+    Store,
+    open_memory,
+)
 from hmars.cli.output import progress_display, write
 from hmars.cli.render import answer_text, proof_text
+from hmars.llm.budget import Budget
 from hmars.memory import Driver
 from hmars.model import Answer
 
@@ -47,6 +58,9 @@ def command(
             help="With the lead: add its rounds to this file, one line of JSON.", dir_okay=False
         ),
     ] = None,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
+    max_seconds: MaxSeconds = None,
     as_json: AsJson = False,
     no_stream: Annotated[
         bool, typer.Option("--no-stream", help="Print the answer when it is complete.")
@@ -76,6 +90,7 @@ def command(
                         on_text=on_text if streams else None,
                         driver=driver,
                         trajectory=trajectory,
+                        budget=Budget(max_cost, max_calls, max_seconds),
                     )
                 finally:
                     beat.cancel()

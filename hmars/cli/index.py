@@ -12,10 +12,21 @@ from typing import Annotated
 
 import typer
 
-from hmars.cli.options import AsJson, Namespace, Overrides, ProfileName, Store, open_memory
+from hmars.cli.options import (
+    AsJson,
+    MaxCalls,
+    MaxCost,
+    MaxSeconds,
+    Namespace,
+    Overrides,
+    ProfileName,
+    Store,
+    open_memory,
+)
 from hmars.cli.output import ProgressDisplay, note, progress_display, write
 from hmars.cli.render import estimate_text, plural, report_text
 from hmars.errors import InputError, MissingExtraError
+from hmars.llm.budget import Budget
 from hmars.memory import Estimate, Memory, find_files
 from hmars.model import IndexReport
 
@@ -31,6 +42,8 @@ class Wanted:
     title: str | None
     estimate: bool
     as_json: bool
+    budget: Budget
+    """Of all files together."""
 
 
 @dataclass
@@ -66,13 +79,17 @@ def command(
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what it would take; spend nothing.")
     ] = False,
+    max_cost: MaxCost = None,
+    max_calls: MaxCalls = None,
+    max_seconds: MaxSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Index files. Running it again on the same text makes no model calls."""
     paths = _existing(files, glob)
     if title is not None and len(paths) > 1:
         raise typer.BadParameter("--title names one file, and there are several")
-    wanted = Wanted(paths, password, title, estimate, as_json)
+    budget = Budget(max_cost, max_calls, max_seconds)
+    wanted = Wanted(paths, password, title, estimate, as_json, budget)
 
     async def work() -> Run:
         with progress_display() as display:
@@ -109,13 +126,17 @@ def _existing(files: Sequence[Path], glob: str | None) -> list[Path]:
 async def _each(memory: Memory, wanted: Wanted, display: ProgressDisplay) -> Run:
     """One file after the other; a bad one never stops the rest."""
     run = Run()
+    budget = wanted.budget
     for path in wanted.paths:
         display.start(f"{path.name}: " if len(wanted.paths) > 1 else "")
         try:
             if wanted.estimate:
                 result = await memory.estimate(path, password=wanted.password)
             else:
-                result = await memory.add(path, title=wanted.title, password=wanted.password)
+                result = await memory.add(
+                    path, title=wanted.title, password=wanted.password, budget=budget
+                )
+                budget = budget.after(result.usage, memory.profile, result.seconds.total)
         except (InputError, MissingExtraError) as error:
             run.failures.append((path, error))
             if wanted.as_json:

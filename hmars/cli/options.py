@@ -27,6 +27,14 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override one key of the profile."),
 ]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(min=0, help="Stop reading before this much money, by the profile's prices."),
+]
+MaxCalls = Annotated[
+    int | None, typer.Option(min=0, help="Stop reading before this many calls to models.")
+]
+MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Stop reading after this time.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 
 NO_MODEL = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hmars.indexing.estimate import RoleEstimate
 from hmars.memory import Estimate
 from hmars.model import (
     Answer,
@@ -173,10 +174,16 @@ def estimate_text(estimate: Estimate) -> str:
         lines += [
             f"    {role:<10} {role_estimate.calls:>6,} calls  "
             f"{role_estimate.prompt_tokens:>12,} tokens in  "
-            f"{role_estimate.completion_tokens:>10,} out"
+            f"{role_estimate.completion_tokens:>10,} out" + _known(role_estimate)
             for role, role_estimate in roles.items()
         ]
     return "\n".join(lines)
+
+
+def _known(role: RoleEstimate) -> str:
+    """Time and money, where they are known."""
+    seconds = "" if role.seconds is None else f"  {role.seconds:>8,.1f} s"
+    return seconds + ("" if role.cost is None else f"  cost {role.cost:.4f}")
 
 
 def findings_text(findings: Sequence[Finding]) -> str:

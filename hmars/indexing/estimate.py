@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
 from pydantic import Field
 
 from hmars.indexing.model_agents import CARD_TOKENS, MEMORY_TOKENS
-from hmars.indexing.partition import Partition
-from hmars.model import Frozen, Region, SourceText
+from hmars.indexing.partition import Partition, partition
+from hmars.indexing.read import read_source
+from hmars.llm.budget import cost_of
+from hmars.model import Frozen, Region, Role, SourceText, Usage
 from hmars.prompts import PromptLibrary, render_pages
 from hmars.settings import Profile
+from hmars.store import UsageRow
 from hmars.tokens import Tokenizer
 
 CHAT_TEMPLATE_TOKENS = 12
@@ -17,12 +24,18 @@ HINTS_TOKENS = 250
 SELECTION_TOKENS = 120
 ANSWER_TOKENS = 300
 QUESTION_TOKENS = 30
+GUIDANCE_TOKENS = 3 * QUESTION_TOKENS
+"""Question, interpretation and hint as a region is told them."""
 
 
 class RoleEstimate(Frozen):
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    seconds: float | None = None
+    """From the speed measured in earlier runs of this store; None where there were none."""
+    cost: float | None = None
+    """Without any cache, in the money of the profile's prices; None where it names none."""
 
 
 class Estimate(Frozen):
@@ -38,6 +51,54 @@ class Estimate(Frozen):
     question: dict[str, RoleEstimate] = Field(default_factory=dict[str, RoleEstimate])
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What earlier calls of one role and model were like."""
+
+    calls: int
+    completion_tokens: int
+    seconds: float
+    tokens: int
+
+    @property
+    def reply_tokens(self) -> int:
+        return round(self.completion_tokens / self.calls)
+
+
+def measured(history: Sequence[UsageRow], profile: Profile) -> dict[str, Measured]:
+    """The history by role, of the models that the profile has now and of calls that were made."""
+    models = {str(role): settings.model for role, settings in profile.roles.items()}
+    found: dict[str, Measured] = {}
+    for row in history:
+        if row.usage.calls and models.get(row.role) == row.model:
+            usage, known = row.usage, found.get(row.role, Measured(0, 0, 0.0, 0))
+            found[row.role] = Measured(
+                known.calls + usage.calls,
+                known.completion_tokens + usage.completion_tokens,
+                known.seconds + row.seconds,
+                known.tokens + usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens,
+            )
+    return found
+
+
+def estimate_file(
+    source: str | Path | SourceText,
+    password: str | None,
+    profile: Profile,
+    prompts: PromptLibrary,
+    tokenizer: Tokenizer,
+    history: Sequence[UsageRow],
+) -> Estimate:
+    """`estimate` of a file or text that is not partitioned yet.
+
+    Raises:
+        InputError, EmptyInputError: the file cannot be read, or holds nothing.
+    """
+    text = read_source(source, password=password)
+    parts = partition(text, tokenizer, profile.partition, "")
+    return estimate(text, parts, profile, prompts, tokenizer, history=history)
+
+
 def estimate(
     source: SourceText,
     parts: Partition,
@@ -46,11 +107,13 @@ def estimate(
     tokenizer: Tokenizer,
     *,
     written: frozenset[int] = frozenset(),
+    history: Sequence[UsageRow] = (),
 ) -> Estimate:
-    """Count what would be sent; replies are taken at their usual length.
+    """Count what would be sent; replies are taken at the length they had, else at a usual one.
 
     Args:
         written: indexes of the regions whose cards are there already.
+        history: of earlier calls, for the length of replies and for speed.
     """
     sizes = Estimate(
         title=source.title,
@@ -62,52 +125,102 @@ def estimate(
     )
     if profile.agents == "extractive":
         return sizes
-    regions = [region for region in parts.regions if not region.blank]
-    missing = [region for region in regions if region.index not in written]
-    stale = [group for group in parts.groups if not written.issuperset(group.regions)]
+    count = _Counting(parts, profile, prompts, tokenizer, measured(history, profile))
+    return sizes.model_copy(
+        update={"index": count.index(written), "question": count.question(parts.tokens)}
+    )
 
-    def fixed(name: str) -> int:
-        prompt = prompts.get(name)
-        return tokenizer.count(prompt.system) + tokenizer.count(prompt.user) + CHAT_TEMPLATE_TOKENS
 
-    def rendered(region: Region) -> int:
-        return tokenizer.count(render_pages(region.pages))
+@dataclass(frozen=True)
+class _Counting:
+    parts: Partition
+    profile: Profile
+    prompts: PromptLibrary
+    tokenizer: Tokenizer
+    measured: dict[str, Measured]
 
-    pages_read = sum(rendered(region) for region in regions)
-    index = {
-        "card": RoleEstimate(
-            calls=len(missing),
-            prompt_tokens=sum(fixed("write_card") + rendered(region) for region in missing),
-            completion_tokens=CARD_TOKENS * len(missing),
-        ),
-        "region": RoleEstimate(
-            calls=len(stale),
-            prompt_tokens=sum(
-                fixed("write_regional_memory") + CARD_TOKENS * len(group.regions)
-                for group in stale
+    @property
+    def regions(self) -> list[Region]:
+        return [region for region in self.parts.regions if not region.blank]
+
+    def index(self, written: frozenset[int]) -> dict[str, RoleEstimate]:
+        missing = [region for region in self.regions if region.index not in written]
+        stale = [group for group in self.parts.groups if not written.issuperset(group.regions)]
+        card = self._reply("card", CARD_TOKENS)
+        cards = sum(len(group.regions) for group in stale)
+        return {
+            "card": self._role(
+                "card",
+                len(missing),
+                len(missing) * self._fixed("write_card")
+                + sum(self._count(render_pages(region.pages)) for region in missing),
+                card,
             ),
-            completion_tokens=MEMORY_TOKENS * len(stale),
-        ),
-    }
-    question = {
-        "broadcast": RoleEstimate(
-            calls=len(parts.groups),
-            prompt_tokens=len(parts.groups)
-            * (fixed("broadcast_question") + MEMORY_TOKENS + QUESTION_TOKENS),
-            completion_tokens=HINTS_TOKENS * len(parts.groups),
-        ),
-        "select": RoleEstimate(
-            calls=len(regions),
-            prompt_tokens=pages_read
-            + len(regions) * (fixed("select_pages") + CARD_TOKENS + 3 * QUESTION_TOKENS),
-            completion_tokens=SELECTION_TOKENS * len(regions),
-        ),
-        "answer": RoleEstimate(
-            calls=1,
-            prompt_tokens=fixed("answer_question")
-            + QUESTION_TOKENS
-            + min(profile.answer.max_prompt_tokens, parts.tokens),
-            completion_tokens=ANSWER_TOKENS,
-        ),
-    }
-    return sizes.model_copy(update={"index": index, "question": question})
+            "region": self._role(
+                "region",
+                len(stale),
+                len(stale) * self._fixed("write_regional_memory") + cards * card,
+                self._reply("region", MEMORY_TOKENS),
+            ),
+        }
+
+    def question(self, tokens: int) -> dict[str, RoleEstimate]:
+        groups = len(self.parts.groups)
+        memory = self._reply("region", MEMORY_TOKENS)
+        evidence = min(self.profile.answer.max_prompt_tokens, tokens)
+        return {
+            "broadcast": self._role(
+                "broadcast",
+                groups,
+                groups * (self._fixed("broadcast_question") + memory + QUESTION_TOKENS),
+                self._reply("broadcast", HINTS_TOKENS),
+            ),
+            "select": self._select(),
+            "answer": self._role(
+                "answer",
+                1,
+                self._fixed("answer_question") + QUESTION_TOKENS + evidence,
+                self._reply("answer", ANSWER_TOKENS),
+            ),
+        }
+
+    def _select(self) -> RoleEstimate:
+        card = self._reply("card", CARD_TOKENS)
+        if self.profile.select.mode == "pointwise":
+            pages = [page for region in self.regions for page in region.pages if page.text.strip()]
+            fixed = self._fixed("score_page") + card + GUIDANCE_TOKENS
+            prompt = sum(self._count(render_pages([page])) for page in pages) + fixed * len(pages)
+            return self._role("select", len(pages), prompt, 1)
+        prompt = sum(self._count(render_pages(region.pages)) for region in self.regions)
+        prompt += len(self.regions) * (self._fixed("select_pages") + card + GUIDANCE_TOKENS)
+        reply = self._reply("select", SELECTION_TOKENS)
+        return self._role("select", len(self.regions), prompt, reply)
+
+    def _role(self, role: Role, calls: int, prompt: int, reply: int) -> RoleEstimate:
+        settings = self.profile.roles[role]
+        usage = Usage(prompt_tokens=prompt, completion_tokens=calls * reply)
+        known = self.measured.get(role)
+        seconds = None
+        if known is not None and known.tokens:
+            # Calls in flight share the speed that each of them saw.
+            at_once = max(1, min(calls, self.profile.endpoints[settings.endpoint].in_flight))
+            seconds = (prompt + calls * reply) * known.seconds / known.tokens / at_once
+        return RoleEstimate(
+            calls=calls,
+            prompt_tokens=prompt,
+            completion_tokens=calls * reply,
+            seconds=None if seconds is None else round(seconds, 1),
+            cost=cost_of(usage, settings.price) if settings.price else None,
+        )
+
+    def _reply(self, role: Role, usual: int) -> int:
+        known = self.measured.get(role)
+        longest = self.profile.roles[role].max_tokens
+        return min(usual, longest) if known is None else known.reply_tokens
+
+    def _fixed(self, name: str) -> int:
+        prompt = self.prompts.get(name)
+        return self._count(prompt.system) + self._count(prompt.user) + CHAT_TEMPLATE_TOKENS
+
+    def _count(self, text: str) -> int:
+        return self.tokenizer.count(text)

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hmars.llm.budget import Budget, Spending
 from hmars.llm.contract import CallLog, ChatModel, Notify, ReplyCache
+from hmars.llm.prefix import PrefixWatch
 from hmars.model import Role, Usage
 from hmars.settings import Profile
 
@@ -24,16 +26,25 @@ class ModelPool:
     Connections and limits belong to the event loop that made them; embedded engines serve all.
     """
 
-    def __init__(self, profile: Profile, cache: ReplyCache, log: CallLog, warn: Notify) -> None:
+    def __init__(
+        self, profile: Profile, cache: ReplyCache | None, log: CallLog | None, warn: Notify
+    ) -> None:
         self.profile = profile
         self._cache = cache
         self._log = log
         self._warn = warn
+        self._watch = PrefixWatch(warn)
         self._stacks: dict[asyncio.AbstractEventLoop, ModelStack] = {}
         self._engines: EmbeddedEngines | None = None
 
-    async def run(self, roles: Sequence[Role]) -> tuple[Models | None, SpentSoFar]:
+    async def run(
+        self, roles: Sequence[Role], budget: Budget | None = None
+    ) -> tuple[Models | None, SpentSoFar]:
         """The models of one run and what they have spent; no models in an extractive profile.
+
+        Args:
+            roles: that the run will use.
+            budget: what it may spend; what is beyond fails with the problem `budget`.
 
         Raises:
             ConfigError: an endpoint cannot be used, or a prompt of these roles cannot fit it.
@@ -45,7 +56,13 @@ class ModelPool:
         stack = await self._stack()
         await check_fit(stack, self.profile, needs(self.profile, roles))
         recorder = stack.new_recorder(self._log)
-        return lambda role: stack.model(role, recorder), lambda: recorder.usage
+        spending = Spending(budget, self.profile, tuple(roles)) if budget else None
+
+        def model(role: Role) -> ChatModel:
+            watched = self._watch.wrap(stack.model(role, recorder))
+            return spending.wrap(watched) if spending else watched
+
+        return model, lambda: recorder.usage
 
     async def served(self) -> Profile:
         """The profile with its embedded engines running and their addresses in it."""

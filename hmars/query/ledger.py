@@ -33,7 +33,12 @@ class LedgerBook:
         self.outcomes[key] = outcome
 
     def enter_failure(self, key: RegionKey, error: CallFailed) -> None:
-        """A region whose call failed: cut replies and cut prompts are *truncated*."""
+        """A region whose call failed: cut replies and cut prompts are *truncated*; what the
+        budget did not reach is *skipped*, which is what was asked for and no failure."""
+        if error.problem == "budget":
+            self.enter(key, "skipped")
+            self.note_once(str(error))
+            return
         self.enter(key, "truncated" if error.problem in ("length", "prompt_cut") else "failed")
         self.failures.append(
             Failure(
@@ -47,6 +52,9 @@ class LedgerBook:
 
     def enter_broadcast_failure(self, document: str, group: int, error: CallFailed) -> None:
         """The group's regions are asked all the same, with the question as their hint."""
+        if error.problem == "budget":
+            self.note_once(str(error))
+            return
         self.failures.append(
             Failure(
                 stage="broadcast",
@@ -56,6 +64,10 @@ class LedgerBook:
                 reason=str(error),
             )
         )
+
+    def note_once(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
     def unknown(self, warnings: tuple[str, ...]) -> None:
         self.unknown_pages += len(warnings)

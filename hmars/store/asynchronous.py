@@ -24,6 +24,7 @@ from hmars.model import (
     RegionalMemory,
     SourceText,
 )
+from hmars.store.history import UsageRow
 from hmars.store.plan import DocumentPlan
 from hmars.store.store import ForgetReport, Store
 from hmars.store.transfer import KeptBody, Transfer
@@ -184,6 +185,9 @@ class AsyncStore:
 
     async def documents(self, namespace: str) -> list[Document]:
         return await self._run(self._readers, self.store.documents, namespace)
+
+    async def usage_history(self, namespace: str, since: str | None = None) -> list[UsageRow]:
+        return await self._run(self._readers, self.store.usage_history, namespace, since)
 
     async def namespaces(self) -> list[str]:
         return await self._run(self._readers, self.store.namespaces)
