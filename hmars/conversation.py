@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -291,7 +291,7 @@ class Conversation:
         try:
             index = await self._backing.index(
                 render(left, conversation=self.name, zone=state.zone).source,
-                conversation=StoredConversation(stored(left), state.zone, state.base, keys),
+                conversation=replace(state, turns=stored(left), forgotten=keys),
                 settings=PartitionSettings.model_validate(settings),
                 on_saved=scrub,
                 keep_attached=True,

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from hmars.errors import CallFailed
+from hmars.errors import CallFailed, ConfigError
 from hmars.fanout import fan_out
 from hmars.graph import candidates
 from hmars.indexing.agents import CardAgent, RegionalAgent
@@ -102,11 +102,14 @@ class Indexer:
             keep_attached: take what is written about a text as it is, whoever wrote it.
 
         Raises:
+            ConfigError: what is attached is to be kept, and was cut with another tokenizer.
             EndpointError: an endpoint cannot serve any call; what was written stays.
             Overtaken: the conversation was changed meanwhile; nothing was stored.
             StoreError: the store cannot take it; what was there stays.
         """
         began = self.clock()
+        if keep_attached and conversation is not None and conversation.document is not None:
+            await self._check_tokenizer(conversation.document)
         self._report("partition", 0, 1)
         parts = await asyncio.to_thread(partition, source, self.tokenizer, self.settings, "")
         partitioned = self.clock()
@@ -160,6 +163,15 @@ class Indexer:
             ),
             unchanged=not card_tally.written and not memory_tally.written,
         )
+
+    async def _check_tokenizer(self, document: str) -> None:
+        """Cut with another tokenizer, every region would be another and nothing could be kept."""
+        there = await self.store.document(self.namespace, document)
+        if there.tokenizer != self.tokenizer.identity:
+            raise ConfigError(
+                f"{there.title} ({there.id}) was indexed with the tokenizer {there.tokenizer}, not "
+                f"with {self.tokenizer.identity}: use the profile that it was indexed with."
+            )
 
     async def _cards(
         self,

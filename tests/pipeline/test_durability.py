@@ -19,6 +19,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, Pool
 
 from benchmarks import durability
 from hmars import Memory, StoreError
+from hmars.store import AsyncStore, Store
 from tests.pipeline.support_server import entries, piers, profile_for, stage, write_profile
 from tests.scripted_server import Gate, Reply, ScriptedServer, Seen
 
@@ -188,3 +189,28 @@ async def test_a_store_that_is_cut_off_is_refused_and_untouched(tmp_path: Path) 
     with pytest.raises(StoreError, match="damaged or cut off"):
         Memory.open(path)
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+async def test_a_store_that_can_only_be_read_answers_and_refuses_to_be_written(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    path = tmp_path / "memory.sqlite"
+    profile = profile_for(tmp_path, server.base_url)
+    async with Memory.open(path, profile=profile) as memory:
+        await memory.add(piers(3), title="Piers")
+        await (await memory.conversation("ana")).append([{"speaker": "Ana", "text": "Hello."}])
+    before = path.read_bytes()
+    store = AsyncStore(Store.open(path, read_only=True))
+    async with Memory(store, profile, "default") as memory:
+        answer = await memory.ask("Who is the keeper of pier 1?")
+        assert answer.ledger.ok and answer.usage["select"].calls == 4
+        conversation = await memory.conversation("ana")
+        for refused in (
+            memory.add("Something new.", title="New"),
+            memory.forget("Piers"),
+            conversation.append([{"speaker": "Ana", "text": "More."}]),
+            conversation.forget([(await conversation.turns())[0].id]),
+        ):
+            with pytest.raises(StoreError, match="is read-only"):
+                await refused
+    assert path.read_bytes() == before

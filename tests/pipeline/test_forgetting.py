@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -164,3 +166,18 @@ async def test_a_forgotten_document_is_nowhere_in_the_file(
         assert report.scrubbed and report.cards and report.replies
         assert traces(tmp_path, SECRET) == []
         assert [document.title for document in await memory.documents()] == ["Ferry"]
+
+
+async def test_forgetting_with_another_tokenizer_is_refused_and_forgets_nothing(
+    tmp_path: Path,
+) -> None:
+    async with Memory.open(tmp_path / "memory.sqlite") as memory:
+        await (await memory.conversation("diary")).append(harbour(3))
+    with closing(sqlite3.connect(tmp_path / "memory.sqlite")) as raw:
+        raw.execute("UPDATE documents SET tokenizer = ?", (b"some-model/tokenizer",))
+        raw.commit()
+    async with Memory.open(tmp_path / "memory.sqlite") as memory:
+        conversation = await memory.conversation("diary")
+        with pytest.raises(ConfigError, match="use the profile that it was indexed with"):
+            await conversation.forget(["h1"])
+        assert len(await conversation.turns()) == 3
