@@ -5,8 +5,10 @@
 Conversations are indexed as `hmars index` does, without any model. For each question both systems
 fill the same budget of evidence tokens (of the tokenizer `words`): hmars with what its regions
 select, BM25 with whole turns under their headers, best first, with the same terms and stemming.
-Recall is the share of gold turns (stretches, sessions) of which at least nine tenths of the
-characters are in the evidence. Differences have 95 % bootstrap intervals over questions.
+Turn recall is the share of gold turns of which at least nine tenths of the characters are in the
+evidence; where a set names its evidence by stretch or session, every turn of that is gold. Unit
+recall is the share of the set's own gold units, whole. Differences of turn recall have 95 %
+bootstrap intervals over questions.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.suites.base import BenchDocument, Bundle, Case, Options, spread
+from benchmarks.suites.base import BenchDocument, Bundle, Case, Options, gold_of, spread
 from benchmarks.suites.sets import beam, lihua, locomo, longmemeval, memdaily, qmsum, realmem
-from hmars.coverage import Span, coverage, mean_interval, paired_difference
+from hmars.coverage import GoldUnit, Span, coverage, mean_interval, paired_difference
 from hmars.lexical import Bm25, Terms
 from hmars.memory import Memory
 from hmars.query.agents import QueryAgents, Scope
@@ -45,21 +47,46 @@ SETS: dict[str, Callable[[Options], Iterator[Bundle]]] = {
 }
 
 
+Recall = dict[int, dict[str, float]]
+"""By budget and question."""
+
+
+def _recall() -> Recall:
+    return {}
+
+
 @dataclass
 class Found:
-    """Recall by question, for each budget."""
+    """What both systems found on one set."""
 
-    hmars: dict[int, dict[str, float]] = field(default_factory=dict[int, dict[str, float]])
-    bm25: dict[int, dict[str, float]] = field(default_factory=dict[int, dict[str, float]])
+    turns_hmars: Recall = field(default_factory=_recall)
+    turns_bm25: Recall = field(default_factory=_recall)
+    units_hmars: Recall = field(default_factory=_recall)
+    units_bm25: Recall = field(default_factory=_recall)
     documents: int = 0
     turns: int = 0
     tokens: int = 0
     index_seconds: float = 0.0
 
-    def note(self, budget: int, case: Case, text: str, ours: list[Span], other: list[Span]) -> None:
-        for by_budget, spans in ((self.hmars, ours), (self.bm25, other)):
-            recall = coverage(text, case.gold, spans).nearly
-            by_budget.setdefault(budget, {})[case.id] = recall
+    def note(
+        self, budget: int, case: Case, asked: Asked, ours: list[Span], other: list[Span]
+    ) -> None:
+        for recalls, gold, spans in (
+            (self.turns_hmars, asked.gold_turns, ours),
+            (self.turns_bm25, asked.gold_turns, other),
+            (self.units_hmars, case.gold, ours),
+            (self.units_bm25, case.gold, other),
+        ):
+            found = coverage(asked.text, gold, spans).nearly
+            recalls.setdefault(budget, {})[case.id] = found
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question's document, and its gold turn by turn."""
+
+    text: str
+    gold_turns: tuple[GoldUnit, ...]
 
 
 class TurnRanker:
@@ -70,6 +97,10 @@ class TurnRanker:
         self._terms = Terms()
         self.spans = list(zip(starts, [*starts[1:], len(document.text)], strict=True))
         texts = [document.text[start:end] for start, end in self.spans]
+        self.said = [
+            (start + text.find("\n") + 1, end)
+            for (start, end), text in zip(self.spans, texts, strict=True)
+        ]
         self._tokens = [tokenizer.count(text) for text in texts]
         self._index = Bm25([self._terms.of(text) for text in texts])
 
@@ -77,6 +108,15 @@ class TurnRanker:
         scores = self._index.scores(dict.fromkeys(self._terms.content(question), 1.0))
         order: list[int] = np.argsort(-scores, kind="stable").tolist()
         return [at for at in order if scores[at] > 0]
+
+    def gold(self, case: Case) -> tuple[GoldUnit, ...]:
+        """What was said in each turn that a gold unit holds (its header is not asked for)."""
+        units: dict[Span, None] = {}
+        for start, end in (place for unit in case.gold for place in unit.places):
+            for low, high in self.said:
+                if low < end and start < high:
+                    units[low, high] = None
+        return gold_of(units)
 
     def fill(self, ranked: Sequence[int], budget: int) -> list[Span]:
         """The best turns that fit; a turn too long for what is left is passed over."""
@@ -143,9 +183,10 @@ async def _document(
     found.tokens += report.tokens
     for case in cases:
         ranked = turns.rank(case.question)
+        asked = Asked(document.text, turns.gold(case))
         evidence = await _evidence(case.question, scope, agents, budgets, tokenizer)
         for budget, ours in evidence.items():
-            found.note(budget, case, document.text, ours, turns.fill(ranked, budget))
+            found.note(budget, case, asked, ours, turns.fill(ranked, budget))
 
 
 async def _evidence(
@@ -171,17 +212,20 @@ def row(name: str, found: Found, budgets: Sequence[int]) -> str:
     """One line of the table."""
     first = budgets[0]
     means = [
-        " / ".join(_mean(system.get(budget, {})) for budget in budgets)
-        for system in (found.hmars, found.bm25)
+        " / ".join(_mean(recall.get(budget, {})) for budget in budgets)
+        for recall in (found.turns_hmars, found.turns_bm25, found.units_hmars, found.units_bm25)
     ]
-    gains = [paired_difference(found.hmars[budget], found.bm25[budget]) for budget in budgets]
+    gains = [
+        paired_difference(found.turns_hmars[budget], found.turns_bm25[budget]) for budget in budgets
+    ]
     shown = " / ".join(
         f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]" for gain in gains if gain
     )
     per_document = found.tokens // max(1, found.documents)
     return (
-        f"| {name} | {len(found.hmars[first])} | {found.documents} | {found.turns:,} | "
-        f"{per_document:,} | {means[0]} | {means[1]} | {shown} | {found.index_seconds:.0f} s |"
+        f"| {name} | {len(found.turns_hmars[first])} | {found.documents} | {found.turns:,} | "
+        f"{per_document:,} | {means[0]} | {means[1]} | {shown} | {means[2]} | {means[3]} | "
+        f"{found.index_seconds:.0f} s |"
     )
 
 
@@ -204,10 +248,11 @@ def main() -> None:
     options = Options(data=given.data, limit=given.limit or None, seed=given.seed)
     sizes = " / ".join(f"{budget // 1000}K" for budget in budgets)
     print(
-        f"| set | questions | documents | turns | tokens a document | hmars {sizes} | "
-        f"BM25 over turns {sizes} | difference | indexing |"
+        f"| set | questions | documents | turns | tokens a document | hmars, turns {sizes} | "
+        f"BM25, turns {sizes} | difference | hmars, units {sizes} | BM25, units {sizes} | "
+        "indexing |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for name in given.sets.split(","):
         found = asyncio.run(measure(name, dataclasses.replace(options), budgets))
         print(row(name, found, budgets), flush=True)
