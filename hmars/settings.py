@@ -68,6 +68,17 @@ class PartitionSettings(Section):
         return self
 
 
+class ServeSettings(Section):
+    """How `hmars serve-models` starts an endpoint's server, beyond what follows from its roles."""
+
+    tool_call_parser: str | None = None
+    reasoning_parser: str | None = None
+    """Both by default as the model's family wants it; "" is none."""
+    chat_template: Path | None = None
+    arguments: tuple[str, ...] = ()
+    """Further arguments of `vllm serve`, as they are."""
+
+
 class EndpointSettings(Section):
     """A server that speaks OpenAI-compatible chat completions, with one limiter of its own."""
 
@@ -102,6 +113,7 @@ class EndpointSettings(Section):
     """Name under which this server takes the longest reply."""
     affinity_header: str = "X-Session-ID"
     """Carries a stable key of the region, so that a router keeps its calls on one replica."""
+    serve: ServeSettings = ServeSettings()
 
     @field_serializer("base_url")
     def _without_query(self, url: str) -> str:

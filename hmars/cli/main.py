@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from hmars.cli import ask, coverage, demo, dialogue, index, manage, show, transfer, usage
+from hmars.cli import ask, coverage, demo, dialogue, index, manage, serve, show, transfer, usage
 from hmars.cli.output import note
 from hmars.errors import HmarsError
 
@@ -30,6 +30,7 @@ app.command("import")(transfer.import_command)
 app.command("coverage")(coverage.command)
 app.command("doctor")(manage.doctor_command)
 app.command("demo")(demo.command)
+app.command("serve-models")(serve.command)
 app.command("usage")(usage.command)
 app.command("prompts")(manage.prompts_command)
 
