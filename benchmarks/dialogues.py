@@ -4,7 +4,8 @@
 
 Conversations are indexed as `hmars index` does, without any model. For each question both systems
 fill the same budget of evidence tokens (of the tokenizer `words`): hmars with what its regions
-select, BM25 with whole turns under their headers, best first, with the same terms and stemming.
+select, BM25 with whole turns under their headers, best first, with the same terms and stemming;
+turns that match nothing come last, in reading order, so that no budget is left unused.
 Turn recall is the share of gold turns of which at least nine tenths of the characters are in the
 evidence; where a set names its evidence by stretch or session, every turn of that is gold. Unit
 recall is the share of the set's own gold units, whole. Differences of turn recall have 95 %
@@ -107,7 +108,7 @@ class TurnRanker:
     def rank(self, question: str) -> list[int]:
         scores = self._index.scores(dict.fromkeys(self._terms.content(question), 1.0))
         order: list[int] = np.argsort(-scores, kind="stable").tolist()
-        return [at for at in order if scores[at] > 0]
+        return order
 
     def gold(self, case: Case) -> tuple[GoldUnit, ...]:
         """What was said in each turn that a gold unit holds (its header is not asked for)."""

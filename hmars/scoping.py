@@ -96,7 +96,8 @@ def cut(
         text = page.text[: max(0, end - page.start)]
         start = min(page.start, end)
         label = namer.name(start, end).label if text else ""
-        return Page(page.index, start, end, tokenizer.count(text), label, page.context, text)
+        context = page.context if text else ""
+        return Page(page.index, start, end, tokenizer.count(text), label, context, text)
 
     regions = tuple(
         region if region.end <= end else replace(region, pages=tuple(map(shortened, region.pages)))

@@ -76,6 +76,7 @@ async def test_as_of_a_time_no_model_sees_a_later_word_and_every_region_is_in_th
         answer = await conversation.ask("Which lamp was seen to?", as_of=turns[49].time.at)
         text = await text_of(memory, report.document)
     seen = [number for request in server.requests[before:] for number in remarks(request)]
+    assert not any("2024-01-03 11:00" in request.text for request in server.requests[before:])
     assert max(seen) == 50 and 50 in remarks(asked(server, "answer", before)[0])
     assert answer.ledger.regions == report.index.regions
     assert answer.ledger.selected + answer.ledger.abstained == report.index.regions

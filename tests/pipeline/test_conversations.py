@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hmars import ConfigError, InputError, Memory, NotFoundError
+from hmars import ConfigError, EndpointError, InputError, Memory, NotFoundError, SourceText
 from hmars.indexing.turns import make_turns, merge, render
 from hmars.settings import load_profile
 from tests.pipeline.support_dialogue import (
@@ -21,7 +21,8 @@ from tests.pipeline.support_dialogue import (
     text_of,
     write_turns,
 )
-from tests.scripted_server import ScriptedServer
+from tests.pipeline.support_server import stage
+from tests.scripted_server import Reply, ScriptedServer
 
 
 @pytest.fixture
@@ -183,10 +184,41 @@ async def test_one_giant_turn_spans_pages_and_is_said_to(tmp_path: Path) -> None
 
 
 async def test_a_file_indexed_over_a_conversation_takes_its_turns_away(tmp_path: Path) -> None:
-    from hmars import SourceText
-
     async with Memory.open(tmp_path / "memory.sqlite") as memory:
         await (await memory.conversation("ana")).append(harbour(3))
         await memory.add(SourceText("Something else.", "ana", "ana"))
         with pytest.raises(ConfigError, match="not a conversation"):
             await memory.conversation("ana")
+
+
+async def test_turns_are_kept_when_no_model_answers_and_the_next_append_finishes(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    server.on(lambda seen: stage(seen) == "card", Reply(status=401), times=1)
+    async with dialogue_memory(tmp_path, server) as memory:
+        conversation = await memory.conversation("harbour")
+        with pytest.raises(EndpointError):
+            await conversation.append(harbour(20))
+        assert len(await conversation.turns()) == 20
+        (document,) = await memory.documents()
+        assert not document.complete
+        again = await conversation.append(harbour(20))
+        (document,) = await memory.documents()
+    assert (again.added, again.duplicates) == (0, 20) and document.complete
+
+
+async def test_a_cancelled_append_leaves_no_request_and_is_finished_later(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    server.on(lambda seen: stage(seen) == "card", Reply(hang=True), times=2)
+    async with dialogue_memory(tmp_path, server) as memory:
+        conversation = await memory.conversation("harbour")
+        task = asyncio.create_task(conversation.append(harbour(20)))
+        await server.until(lambda: server.in_flight == 2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await server.until(lambda: server.in_flight == 0)
+        assert (await conversation.append(harbour(25))).turns == 25
+        (document,) = await memory.documents()
+    assert document.complete
