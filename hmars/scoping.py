@@ -8,9 +8,10 @@ every region still ends in the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from hmars.errors import ConfigError
 from hmars.graph import candidates
@@ -18,7 +19,7 @@ from hmars.indexing.extractive import AUTHOR, fallback_card, fallback_memory
 from hmars.indexing.labels import PageNamer
 from hmars.indexing.turns import as_of, read_moment, render
 from hmars.indexing.turns.keep import turns_of
-from hmars.model import DocumentIndex, Group, MemoryCard, Page, Region, RegionalMemory
+from hmars.model import DocumentIndex, Group, MemoryCard, Page, Region, RegionalMemory, SourceText
 from hmars.query.agents import Scope
 from hmars.store import AsyncStore, StoredConversation
 from hmars.tokens import Tokenizer
@@ -55,16 +56,33 @@ async def load_scope(
                 f"the profile {profile} has {tokenizer.identity}: index it again "
                 "with this profile, or ask with the profile it was indexed with."
             )
-    if moment is None:
-        return Scope(tuple([await store.load_index(namespace, item.id) for item in found]))
     indexes: list[DocumentIndex] = []
     notes: list[str] = []
+    namers: dict[str, Callable[[int, int], str]] = {}
     for item in found:
         index, said = await store.load_dialogue(namespace, item.id)
-        index, note = cut(index, said, moment, tokenizer)
+        if said is not None:
+            namers[item.id] = TurnNamer(said, item.source)
+        if moment is not None:
+            index, note = cut(index, said, moment, tokenizer)
+            notes.append(note)
         indexes.append(index)
-        notes.append(note)
-    return Scope(tuple(indexes), tuple(notes))
+    return Scope(tuple(indexes), tuple(notes), namers)
+
+
+@dataclass(frozen=True)
+class TurnNamer:
+    """Names the turns that a quotation stands in; a page may hold dozens of them."""
+
+    said: StoredConversation
+    source: str
+
+    def __call__(self, start: int, end: int) -> str:
+        return PageNamer(self._text).name(start, end).label
+
+    @cached_property
+    def _text(self) -> SourceText:
+        return render(turns_of(self.said), conversation=self.source).source
 
 
 def cut(

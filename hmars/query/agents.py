@@ -18,6 +18,10 @@ class Scope:
     indexes: tuple[DocumentIndex, ...]
     notes: tuple[str, ...] = ()
     """What the ledger is to say of the scope itself, such as what was left out of it."""
+    namers: Mapping[str, Callable[[int, int], str]] = field(
+        default_factory=dict[str, Callable[[int, int], str]]
+    )
+    """By document: what a stretch of it is called, where that is finer than its page's label."""
 
     def regions(self) -> Iterator[tuple[DocumentIndex, Region]]:
         for index in self.indexes:

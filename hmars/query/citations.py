@@ -44,7 +44,7 @@ def verify(draft: Draft, evidence: Sequence[EvidenceBlock], scope: Scope) -> Ver
             number=block.number,
             document=block.document,
             page=page.index,
-            label=page.label,
+            label=_label(scope, page, block, start, end),
             start=block.start + start,
             end=block.start + end,
             quote=block.text[start:end],
@@ -54,6 +54,11 @@ def verify(draft: Draft, evidence: Sequence[EvidenceBlock], scope: Scope) -> Ver
     cited = {citation.number for citation in citations}
     text = _renumber(draft.answer, moved, cited)
     return VerifiedAnswer(text, tuple(sorted(citations, key=_order)), rejected)
+
+
+def _label(scope: Scope, page: Page, block: EvidenceBlock, start: int, end: int) -> str:
+    namer = scope.namers.get(block.document)
+    return namer(block.start + start, block.start + end) if namer else page.label
 
 
 def _order(citation: Citation) -> tuple[int, int]:

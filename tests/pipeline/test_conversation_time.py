@@ -87,7 +87,7 @@ async def test_as_of_a_time_no_model_sees_a_later_word_and_every_region_is_in_th
     assert answer.citations
     for citation in answer.citations:
         assert text[citation.start : citation.end] == citation.quote
-        assert f"turn {51}" not in citation.label
+        assert citation.label.startswith("turn 50, Nova, Wed 2024-01-03 10:00")
 
 
 @pytest.mark.parametrize(
@@ -179,3 +179,15 @@ async def test_unrelated_statements_of_one_person_supersede_nothing(tmp_path: Pa
     references = [ref for m in index.memories.values() for ref in m.crossrefs]
     assert len(index.regions) == 3
     assert not [ref for ref in references if ref.kind == "temporal_update"]
+
+
+async def test_a_citation_names_its_own_turn_and_time(tmp_path: Path) -> None:
+    async with Memory.open(tmp_path / "memory.sqlite") as memory:
+        conversation = await memory.conversation("ana")
+        report = await conversation.append([*KEY, LATE])
+        answer = await conversation.ask("Where is the spare key?")
+        index = await memory.hierarchy(report.document)
+    assert len(index.pages) == 1
+    named = {citation.quote: citation.label for citation in answer.citations}
+    newest = named["The spare key is in the red box."]
+    assert newest == "turn 4, Ana, Tue 2024-04-02 10:15+00:00"
