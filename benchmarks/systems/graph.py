@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from benchmarks.bench import Bench, Outcome, Passed
 from benchmarks.embeddings import Vectors
@@ -13,9 +14,44 @@ from benchmarks.suites.base import BenchDocument
 from hmars.errors import ConfigError, MissingExtraError
 from hmars.llm.contract import ChatRequest, Message, PromptRef
 from hmars.model import Role, Usage
+from hmars.tokens import Tokenizer
 
+Result = TypeVar("Result")
 PROMPT = PromptRef("lightrag", 1, hashlib.sha256(b"lightrag").hexdigest())
 """The prompts are the package's own; their text is part of the cache key all the same."""
+
+
+class PieceTokenizer:
+    """Our tokens as the numbered pieces that LightRAG wants: nothing is downloaded for it.
+
+    It is called from several threads, so the table of pieces has a lock.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._numbers: dict[str, int] = {}
+        self._pieces: list[str] = []
+        self._lock = threading.Lock()
+
+    def encode(self, content: str) -> list[int]:
+        starts = sorted({int(start) for start in self._tokenizer.starts(content)})
+        ends = [*starts[1:], len(content)] if starts else []
+        with self._lock:
+            return [self._number(content[a:b]) for a, b in zip(starts, ends, strict=True)]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return "".join(self._pieces[token] for token in tokens)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> PieceTokenizer:
+        """LightRAG copies its settings; the table of pieces stays one."""
+        del memo
+        return self
+
+    def _number(self, piece: str) -> int:
+        if piece not in self._numbers:
+            self._numbers[piece] = len(self._pieces)
+            self._pieces.append(piece)
+        return self._numbers[piece]
 
 
 class GraphRagSystem:
@@ -44,9 +80,12 @@ class GraphRagSystem:
         self._graph = self._package.LightRAG(
             working_dir=str(folder),
             chunk_token_size=self._size,
-            llm_model_func=self._complete,
+            tokenizer=self._utilities.Tokenizer(
+                model_name="benchmark", tokenizer=PieceTokenizer(self._bench.tokenizer)
+            ),
+            llm_model_func=plain(self._complete),
             embedding_func=self._utilities.EmbeddingFunc(
-                embedding_dim=width, max_token_size=8_192, func=self._embed
+                embedding_dim=width, max_token_size=8_192, func=plain(self._embed)
             ),
         )
         await self._graph.initialize_storages()
@@ -105,6 +144,15 @@ class GraphRagSystem:
         vectors, owners = await self._embedder.embed(list(texts))
         first = [owners.index(number) for number in range(len(texts))]
         return vectors[first]
+
+
+def plain(method: Callable[..., Awaitable[Result]]) -> Callable[..., Awaitable[Result]]:
+    """A function for a method: LightRAG copies its settings, and with a method its object."""
+
+    async def call(*arguments: Any, **named: Any) -> Result:  # noqa: ANN401 - passed through
+        return await method(*arguments, **named)
+
+    return call
 
 
 def _lightrag() -> Any:  # noqa: ANN401 - a package that may not be there

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.chunks import chunked, fill
+from benchmarks.systems.graph import PieceTokenizer
 from hmars.tokens import WordTokenizer
 
 TOKENIZER = WordTokenizer()
@@ -17,6 +18,12 @@ def test_chunks_tile_the_text_and_keep_to_their_size(text: str, size: int) -> No
     assert "".join(chunk.text for chunk in chunks) == text
     assert all(text[chunk.start : chunk.end] == chunk.text for chunk in chunks)
     assert sum(chunk.tokens for chunk in chunks) == TOKENIZER.count(text)
+
+
+@given(st.text(max_size=200))
+def test_numbered_pieces_give_the_text_back(text: str) -> None:
+    pieces = PieceTokenizer(TOKENIZER)
+    assert pieces.decode(pieces.encode(text)) == text
 
 
 def test_a_chunk_ends_with_a_line_where_one_is_near() -> None:
