@@ -35,6 +35,7 @@ from hmars.query.consider import broadcast_all, select_all
 from hmars.query.evidence import assemble
 from hmars.query.extractive import extractive_agents
 from hmars.query.ledger import LedgerBook
+from hmars.settings import TokenizerSettings, load_profile
 from hmars.tokens import Tokenizer, load_tokenizer
 
 SETS: dict[str, Callable[[Options], Iterator[Bundle]]] = {
@@ -133,7 +134,7 @@ class TurnRanker:
 async def measure(name: str, options: Options, budgets: Sequence[int]) -> Found:
     """Both systems on one data set."""
     found = Found()
-    tokenizer = load_tokenizer_of_profile()
+    tokenizer = load_tokenizer(profile_tokenizer())
     with tempfile.TemporaryDirectory(prefix="hmars-dialogues-") as folder:
         async with Memory.open(Path(folder) / "memory.sqlite") as memory:
             for bundle, cases in _chosen(name, options):
@@ -158,10 +159,8 @@ def _chosen(name: str, options: Options) -> Iterator[tuple[Bundle, list[Case]]]:
             yield bundle, kept
 
 
-def load_tokenizer_of_profile() -> Tokenizer:
-    from hmars.settings import load_profile
-
-    return load_tokenizer(load_profile("extractive").tokenizer)
+def profile_tokenizer() -> TokenizerSettings:
+    return load_profile("extractive").tokenizer
 
 
 async def _document(

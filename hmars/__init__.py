@@ -1,5 +1,6 @@
 """Hierarchical memory for long documents and dialogues: reads everything, and can prove it."""
 
+from hmars.conversation import Conversation
 from hmars.errors import (
     CallFailed,
     ConfigError,
@@ -37,6 +38,7 @@ __all__ = [
     "CallFailed",
     "Citation",
     "ConfigError",
+    "Conversation",
     "Document",
     "DocumentIndex",
     "EmptyInputError",

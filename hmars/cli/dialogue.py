@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +16,12 @@ from hmars.cli.options import AsJson, Namespace, Overrides, ProfileName, Store, 
 from hmars.cli.output import progress_display, write
 from hmars.cli.render import cost_text, plural
 from hmars.conversation import AppendReport, TurnsForgotten
-from hmars.indexing.turns import TurnFormat
+from hmars.indexing.turns import Turn, TurnFormat
+from hmars.indexing.turns.render import header
+from hmars.prompts import one_line
+
+SHOWN_OF_A_TURN = 100
+"""Characters."""
 
 
 def append_command(
@@ -96,6 +103,32 @@ def append_text(report: AppendReport) -> str:
     ]
     lines += [f"  warning: {text}" for text in (*report.warnings, *report.index.warnings)]
     return "\n".join(lines)
+
+
+def turns_text(turns: Sequence[Turn]) -> str:
+    """A line for each turn: id, header, beginning of the text."""
+    return "\n".join(
+        f"{turn.id}  [{header(turn)}] {one_line(turn.text, SHOWN_OF_A_TURN)}" for turn in turns
+    )
+
+
+def turns_json(turns: Sequence[Turn]) -> str:
+    """A list of objects with all that was said."""
+    return json.dumps(
+        [
+            {
+                "id": turn.id,
+                "speaker": turn.speaker,
+                "role": turn.role,
+                "session": turn.session,
+                "time": turn.time.iso,
+                "time_as_written": turn.time.original,
+                "text": turn.text,
+            }
+            for turn in turns
+        ],
+        ensure_ascii=False,
+    )
 
 
 def forgotten_text(report: TurnsForgotten) -> str:

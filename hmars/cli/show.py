@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from hmars.cli import hierarchy
+from hmars.cli.dialogue import turns_json, turns_text
 from hmars.cli.options import AsJson, Namespace, Store, open_memory
 from hmars.cli.output import write
 from hmars.model import DocumentIndex
@@ -36,6 +37,9 @@ def command(
     regions: Annotated[bool, typer.Option("--regions", help="List the regions.")] = False,
     cards: Annotated[bool, typer.Option("--cards", help="Print the memory cards.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="Print the cross-references.")] = False,
+    turns: Annotated[
+        bool, typer.Option("--turns", help="List the turns of a conversation with their ids.")
+    ] = False,
     store: Store = None,
     namespace: Namespace = None,
     as_json: AsJson = False,
@@ -48,13 +52,18 @@ def command(
             ("regions", regions),
             ("cards", cards),
             ("graph", graph),
+            ("turns", turns),
         )
         if wanted
     ]
     if len(chosen) + (page is not None) > 1:
-        raise typer.BadParameter("choose one of --page, --pages, --regions, --cards, --graph")
+        raise typer.BadParameter(
+            "choose one of --page, --pages, --regions, --cards, --graph, --turns"
+        )
     if page is not None:
         asyncio.run(_page(document, page, store, namespace, as_json))
+    elif turns:
+        asyncio.run(_turns(document, store, namespace, as_json))
     else:
         view = VIEWS[chosen[0]] if chosen else TREE
         asyncio.run(_hierarchies(document, view, store, namespace, as_json))
@@ -78,6 +87,16 @@ async def _hierarchies(
         write(hierarchy.as_json(shown[0] if document is not None else shown))
     else:
         write("\n\n".join(text(index) for index in indexes))
+
+
+async def _turns(
+    document: str | None, store: str | None, namespace: str | None, as_json: bool
+) -> None:
+    if document is None:
+        raise typer.BadParameter("name the conversation whose turns are wanted")
+    async with open_memory(store, namespace, quiet=True, create=False) as memory:
+        found = await (await memory.find_conversation(document)).turns()
+    write(turns_json(found) if as_json else turns_text(found))
 
 
 async def _page(

@@ -77,6 +77,17 @@ def test_a_question_as_of_a_time_and_the_newest_value_without_one(hmars: Run, ch
     assert hmars("ask", question, "--as-of", "soon").code == 2
 
 
+def test_turns_are_listed_with_the_ids_to_forget_them_by(hmars: Run, chat: Path) -> None:
+    hmars("append", "ana", chat)
+    listed = hmars("show", "ana", "--turns", "--json").json
+    assert [turn["id"] for turn in listed] == [f"h{number}" for number in range(1, 7)]
+    assert listed[1]["text"] == "The locker number is L-4408."
+    assert listed[1]["time"] == "2024-01-01T10:00:00+00:00"
+    shown = hmars("show", "ana", "--turns").out.splitlines()
+    assert shown[1].startswith("h2  [Nova (assistant) | Mon 2024-01-01 10:00+00:00] The locker")
+    assert hmars("show", "--turns").code == 2
+
+
 def test_turns_are_forgotten_by_id_and_by_time(hmars: Run, chat: Path) -> None:
     hmars("append", "ana", chat)
     assert "Forgot 1 turn of ana; 5 turns left." in hmars("forget", "ana", "--turn", "h2").out
