@@ -24,6 +24,10 @@ HINTS_TOKENS = 250
 SELECTION_TOKENS = 120
 ANSWER_TOKENS = 300
 QUESTION_TOKENS = 30
+CARD_IN_PROMPT = 0.85
+"""Of the tokens a card was written in, as JSON, what it takes in a prompt."""
+CARD_OF_ONE_PAGE = 0.6
+"""The same without its lines on single pages."""
 GUIDANCE_TOKENS = 3 * QUESTION_TOKENS
 """Question, interpretation and hint as a region is told them."""
 
@@ -166,7 +170,7 @@ class _Counting:
 
     def question(self, tokens: int) -> dict[str, RoleEstimate]:
         groups = len(self.parts.groups)
-        memory = self._reply("region", MEMORY_TOKENS)
+        memory = round(self._reply("region", MEMORY_TOKENS) * CARD_IN_PROMPT)
         evidence = min(self.profile.answer.max_prompt_tokens, tokens)
         return {
             "broadcast": self._role(
@@ -188,11 +192,12 @@ class _Counting:
         card = self._reply("card", CARD_TOKENS)
         if self.profile.select.mode == "pointwise":
             pages = [page for region in self.regions for page in region.pages if page.text.strip()]
-            fixed = self._fixed("score_page") + card + GUIDANCE_TOKENS
+            fixed = self._fixed("score_page") + round(card * CARD_OF_ONE_PAGE) + GUIDANCE_TOKENS
             prompt = sum(self._count(render_pages([page])) for page in pages) + fixed * len(pages)
             return self._role("select", len(pages), prompt, 1)
         prompt = sum(self._count(render_pages(region.pages)) for region in self.regions)
-        prompt += len(self.regions) * (self._fixed("select_pages") + card + GUIDANCE_TOKENS)
+        beside = round(card * CARD_IN_PROMPT) + GUIDANCE_TOKENS
+        prompt += len(self.regions) * (self._fixed("select_pages") + beside)
         reply = self._reply("select", SELECTION_TOKENS)
         return self._role("select", len(self.regions), prompt, reply)
 
