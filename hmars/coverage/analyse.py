@@ -18,7 +18,6 @@ from hmars.indexing.read import read_source
 from hmars.indexing.turns import render
 from hmars.memory import Memory
 from hmars.model import Answer, Frozen, Progress, Usage
-
 from hmars.settings import Profile
 from hmars.tokens import Tokenizer, load_tokenizer
 
