@@ -118,6 +118,19 @@ def test_a_profile_without_local_servers_has_nothing_to_serve() -> None:
         serve_commands(load_profile("openai"))
 
 
+def test_a_key_is_named_and_never_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_KEY", "very-secret-0123")
+    profile = Profile.model_validate(
+        {
+            "endpoints": {"e": {"base_url": "http://127.0.0.1:1/v1", "api_key_env": "LOCAL_KEY"}},
+            "roles": {"card": {"endpoint": "e", "model": "m"}},
+        }
+    )
+    (command,) = serve_commands(profile)
+    assert command.key_env == "LOCAL_KEY"
+    assert "very-secret" not in repr(command)
+
+
 async def test_servers_are_waited_for_and_all_are_stopped(tmp_path: Path) -> None:
     ports = (free_port(), free_port())
     commands = serve_commands(local_profile(*ports), stand_in(tmp_path))
