@@ -21,6 +21,7 @@ from hmars.model import Role
 from hmars.settings import EndpointSettings, Profile, RoleSettings
 
 POLL_S = 1.0
+STDERR = 2
 PATIENCE_S = 20.0
 """How long a server may take to end when it is asked to, before it is killed."""
 WITH_TOOLS: frozenset[Role] = frozenset({"lead", "read"})
@@ -171,8 +172,13 @@ async def _started(command: ServeCommand) -> asyncio.subprocess.Process:
     if key:
         environment["VLLM_API_KEY"] = key
     # A session of its own: Ctrl-C reaches us alone, and we stop the server with its workers.
+    # Its output goes to our stderr: stdout is for the endpoints, once they are ready.
     return await asyncio.create_subprocess_exec(
-        *command.words, env=environment, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
+        *command.words,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=STDERR,
+        start_new_session=True,
     )
 
 

@@ -60,8 +60,8 @@ mode = "pointwise"
 max_prompt_tokens = 3000
 TOML
 for role in card region broadcast select answer; do
-    printf '\n[roles.%s]\nendpoint = "cpu"\nmodel = "%s"\nmax_tokens = 512\ncontext_tokens = 8192\n' \
-        "$role" "$work/checkpoint" >> "$work/vllm-cpu.toml"
+    printf '\n[roles.%s]\nendpoint = "cpu"\nmodel = "%s"\nmax_tokens = %s\ncontext_tokens = 8192\n' \
+        "$role" "$work/checkpoint" "${MAX_TOKENS:-512}" >> "$work/vllm-cpu.toml"
 done
 
 export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 VLLM_CPU_KVCACHE_SPACE=${KV_GB:-3}
@@ -77,7 +77,7 @@ until [ -s "$work/ready" ]; do
 done
 
 hmars() { .venv/bin/hmars "$@" --store "$work/memory.sqlite" --profile "$work/vllm-cpu.toml"; }
-.venv/bin/hmars doctor --profile "$work/vllm-cpu.toml"
+hmars doctor
 hmars index "$book" --estimate
 hmars index "$book"
 hmars ask "$first" --json

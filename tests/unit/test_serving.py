@@ -19,6 +19,7 @@ from hmars.settings import Profile, load_profile
 
 STAND_IN = """#!{python}
 import http.server, pathlib, sys
+print("a banner")
 place = pathlib.Path(__file__).parent
 port = int(sys.argv[sys.argv.index("--port") + 1])
 if "--break" in sys.argv:
