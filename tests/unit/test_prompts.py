@@ -30,6 +30,7 @@ def test_every_shipped_prompt_loads_and_names_exactly_its_placeholders() -> None
         "read_search_schema",
         "read_search_tools",
         "read_window",
+        "score_page",
         "select_pages",
         "verify_quote",
         "write_card",
