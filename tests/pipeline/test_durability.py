@@ -60,7 +60,12 @@ async def test_an_interrupted_run_stops_at_once_keeps_what_is_paid_and_goes_on(
     text.write_text(piers(COUNT), encoding="utf-8")
     arguments = [*command(tmp_path, text, "index"), "--profile", str(profile)]
     server.on(lambda seen: stage(seen) == "card" and entries(seen)[0] > 6, Reply(hang=True))
-    child = await asyncio.create_subprocess_exec(*arguments, stderr=subprocess.PIPE)
+    child = await asyncio.create_subprocess_exec(
+        *arguments,
+        stderr=subprocess.PIPE,
+        # A shell that runs the tests in the background has the signal ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     async with asyncio.timeout(GUARD_S):
         while not (server.in_flight == 3 and len(server.requests) >= 9):
             try:

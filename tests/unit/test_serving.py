@@ -18,7 +18,8 @@ from hmars.llm.serving import ServerEnded, running, serve_commands
 from hmars.settings import Profile, load_profile
 
 STAND_IN = """#!{python}
-import http.server, pathlib, sys
+import http.server, pathlib, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored when tests run in the background
 print("a banner")
 place = pathlib.Path(__file__).parent
 port = int(sys.argv[sys.argv.index("--port") + 1])
