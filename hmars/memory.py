@@ -41,7 +41,7 @@ from hmars.prompts import PromptLibrary
 from hmars.query.extractive import ExtractiveMemory
 from hmars.query.family import model_query_agents
 from hmars.query.lead import ask_with_lead, lead_roles
-from hmars.query.pipeline import AskSettings, ask
+from hmars.query.pipeline import AskSettings, ask, timed
 from hmars.scoping import Moment, as_of_question, load_scope
 from hmars.settings import DEFAULT_PROFILE, PartitionSettings, Profile, load_profile
 from hmars.store import AsyncStore, ForgetReport, Store, StoredConversation, UsageRow
@@ -56,7 +56,6 @@ OnProgress = Callable[[Progress], None]
 OnText = Callable[[str], None]
 Source = str | Path | SourceText
 Driver = Literal["single", "lead"]
-_NEEDS_WORKERS = 16
 
 
 def _ignore(_: str) -> None:
@@ -195,6 +194,7 @@ class Memory(Closing):
             ConfigError: a document was indexed with another tokenizer than the profile's.
             ModelError: the answer could not be made at all.
         """
+        began = time.perf_counter()
         if not question.strip():
             raise ConfigError("The question is empty.")
         if trajectory is not None and driver != "lead":
@@ -212,7 +212,7 @@ class Memory(Closing):
             question = as_of_question(question, as_of)
             agents = model_query_agents(self.profile, models, self._prompts, tokenizer, scope)
         if driver == "lead":
-            return await ask_with_lead(
+            answer = await ask_with_lead(
                 question,
                 scope,
                 agents,
@@ -220,26 +220,28 @@ class Memory(Closing):
                 profile=self.profile,
                 models=models,
                 prompts=self._prompts,
-                workers=self._workers(),
+                workers=self._pool.workers(),
                 trajectory=trajectory,
                 usage=usage,
                 on_text=on_text,
                 on_progress=self._on_progress,
             )
-        return await ask(
+            return timed(answer, began)
+        answer = await ask(
             question,
             scope,
             agents,
             AskSettings(
                 max_evidence_tokens=self.profile.answer.max_prompt_tokens,
                 read_all_below=self.profile.query.read_all_below,
-                workers=self._workers(),
+                workers=self._pool.workers(),
             ),
             tokenizer,
             usage=usage,
             on_text=on_text,
             on_progress=self._on_progress,
         )
+        return timed(answer, began)
 
     # ------------------------------------------------------------ looking and forgetting
 
@@ -375,7 +377,7 @@ class Memory(Closing):
             namespace=self.namespace,
             tokenizer=tokenizer,
             settings=settings or self.profile.partition,
-            workers=self._workers(),
+            workers=self._pool.workers(),
             usage=usage,
             on_progress=self._on_progress,
         )
@@ -392,8 +394,3 @@ class Memory(Closing):
         if self._tokenizer is None:
             self._tokenizer = await asyncio.to_thread(load_tokenizer, self.profile.tokenizer)
         return self._tokenizer
-
-    def _workers(self) -> int:
-        """Enough tasks to keep every endpoint's limiter busy."""
-        in_flight = [endpoint.in_flight for endpoint in self.profile.endpoints.values()]
-        return max([_NEEDS_WORKERS, *(2 * count for count in in_flight)])

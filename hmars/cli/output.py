@@ -17,7 +17,7 @@ from rich.progress import Progress as Bars
 from hmars.model import Progress
 
 HEARTBEAT_SECONDS = 20.0
-SECONDS_BETWEEN_LINES = 2.0
+SECONDS_BETWEEN_LINES = 5.0
 
 
 def write(text: str, stream: TextIO | None = None) -> None:
@@ -51,7 +51,6 @@ class ProgressDisplay:
 
     def __call__(self, progress: Progress) -> None:
         self._last = progress
-        self._quiet_beats = 0
         if self.bars is not None:
             self._show_bar(self.bars, progress)
         elif self._worth_a_line(progress):
@@ -66,11 +65,12 @@ class ProgressDisplay:
     async def heartbeat(self) -> None:
         """Say what is waited for, while nothing else is said."""
         while True:
+            before = self._last
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            self._quiet_beats += 1
-            if self.bars is None and self._last is not None:
+            last = self._last
+            self._quiet_beats = self._quiet_beats + 1 if last is before else 0
+            if self.bars is None and last is not None and self._quiet_beats:
                 waited = int(self._quiet_beats * HEARTBEAT_SECONDS)
-                last = self._last
                 note(
                     f"{self.prefix}{last.stage}: {last.done} of {last.total}, "
                     f"nothing new for {waited} s"
@@ -92,7 +92,7 @@ class ProgressDisplay:
         )
 
     def _worth_a_line(self, progress: Progress) -> bool:
-        """Whatever carries a note, else one line every two seconds: a quick run says nothing."""
+        """Whatever carries a note, else one line every five seconds: a quick run says nothing."""
         now = time.monotonic()
         if not progress.note and now - self._spoke < SECONDS_BETWEEN_LINES:
             return False

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the HTTP client takes seconds to import, and not every prof
 
 Models = Callable[[Role], ChatModel]
 SpentSoFar = Callable[[], Mapping[str, Usage]]
+FEWEST_WORKERS = 16
 
 
 class ModelPool:
@@ -63,6 +64,11 @@ class ModelPool:
             return spending.wrap(watched) if spending else watched
 
         return model, lambda: recorder.usage
+
+    def workers(self) -> int:
+        """Enough tasks to keep every endpoint's limiter busy."""
+        in_flight = [endpoint.in_flight for endpoint in self.profile.endpoints.values()]
+        return max([FEWEST_WORKERS, *(2 * count for count in in_flight)])
 
     async def served(self) -> Profile:
         """The profile with its embedded engines running and their addresses in it."""

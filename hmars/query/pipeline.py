@@ -95,6 +95,13 @@ async def ask(
     )
 
 
+def timed(answer: Answer, began: float, clock: Clock = time.perf_counter) -> Answer:
+    """The answer with a total that counts from `began`, so with what was loaded before the question
+    was put."""
+    seconds = answer.seconds.model_copy(update={"total": clock() - began})
+    return answer.model_copy(update={"seconds": seconds})
+
+
 async def _answer(
     question: str,
     scope: Scope,
