@@ -79,7 +79,11 @@ done
 hmars() { .venv/bin/hmars "$@" --store "$work/memory.sqlite" --profile "$work/vllm-cpu.toml"; }
 hmars doctor
 hmars index "$book" --estimate
-hmars index "$book"
-hmars ask "$first" --json
-hmars ask "$second" --json
+# A very small model leaves cards degraded and answers cut: that ends in a code of its own, and the
+# usage after each question still says what came from the cache.
+hmars index "$book" || echo "index: exit code $?"
 hmars usage
+for question in "$first" "$second"; do
+    hmars ask "$question" --json || echo "ask: exit code $?"
+    hmars usage
+done
