@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from hmars.cli.render import estimate_text, plural, report_text
 from hmars.errors import InputError, MissingExtraError
 from hmars.llm.budget import Budget
 from hmars.memory import Estimate, Memory, find_files
-from hmars.model import IndexReport
+from hmars.model import Document, IndexReport
 
 Failure = InputError | MissingExtraError
 
@@ -97,7 +98,10 @@ def command(
             async with memory:
                 beat = asyncio.create_task(display.heartbeat())
                 try:
-                    return await _each(memory, wanted, display)
+                    run = await _each(memory, wanted, display)
+                    if not (estimate or as_json):
+                        _name_missing(files, await memory.documents())
+                    return run
                 finally:
                     beat.cancel()
                     with suppress(asyncio.CancelledError):
@@ -121,6 +125,18 @@ def _existing(files: Sequence[Path], glob: str | None) -> list[Path]:
     if not found:
         raise typer.BadParameter("no file matches")
     return found
+
+
+def _name_missing(files: Sequence[Path], documents: Sequence[Document]) -> None:
+    """Documents whose files are gone from the folders that were read; they stay until forgotten."""
+    folders = [os.path.normpath(path.absolute()) + os.sep for path in files if path.is_dir()]
+    for document in documents:
+        inside = any(document.source.startswith(folder) for folder in folders)
+        if inside and not Path(document.source).exists():
+            note(
+                f"hmars: the file of {document.id} is gone ({document.source}); "
+                f"to forget it as well: hmars forget {document.id}"
+            )
 
 
 async def _each(memory: Memory, wanted: Wanted, display: ProgressDisplay) -> Run:

@@ -227,6 +227,31 @@ def test_bad_files_are_named_and_the_others_are_indexed(run: Run, yard: Path) ->
     assert [item["title"] for item in run("list", "--json").json] == ["yard.txt"]
 
 
+def test_indexing_a_folder_again_changes_nothing_and_names_files_that_are_gone(
+    run: Run, yard: Path
+) -> None:
+    folder = yard.parent / "f"
+    folder.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (folder / name).write_text(f"{name} is about the mill.", encoding="utf-8")
+    assert run("index", folder).code == 0
+    again = run("index", folder)
+    assert again.code == 0 and again.out.count("unchanged") == 2
+    (folder / "b.txt").unlink()
+    third = run("index", folder)
+    assert third.code == 0
+    assert "is gone" in third.err and "b.txt" in third.err
+    assert len(run("list", "--json").json) == 2
+
+
+def test_a_file_named_by_another_way_is_the_same_document(run: Run, yard: Path) -> None:
+    run("index", yard)
+    detour = yard.parent / "f" / ".." / yard.name
+    (yard.parent / "f").mkdir()
+    assert "unchanged" in run("index", detour).out
+    assert len(run("list", "--json").json) == 1
+
+
 def test_nothing_readable_is_exit_code_3(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_bytes(b"")
     assert run("index", tmp_path / "empty.txt").code == 3

@@ -6,6 +6,7 @@ by format and imported when a file needs them, so that a format costs nothing un
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -65,7 +66,12 @@ def load(path: Path, *, password: str | None = None) -> SourceText:
     except RecursionError:
         raise InputError(f"{path} is nested too deeply to be read: simplify it.") from None
     warning = name_warning(file, found)
-    return replace(source, warnings=(*source.warnings, warning)) if warning else source
+    return replace(
+        source,
+        # The same file by whatever way it was named is the same document.
+        source=os.path.normpath(source.source),
+        warnings=(*source.warnings, warning) if warning else source.warnings,
+    )
 
 
 def _loader(found: Format) -> Loader:
