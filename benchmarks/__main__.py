@@ -22,17 +22,23 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True)
     add = commands.add_parser("run", help="ask the questions of a suite of several systems")
-    add.add_argument("--suite", required=True, help=", ".join(suites.names()))
-    add.add_argument("--systems", required=True, help="with commas: " + ", ".join(systems.names()))
+    add.add_argument("--suite", required=True, help="with commas: " + ", ".join(suites.names()))
+    add.add_argument(
+        "--systems", required=True, help="all, or with commas: " + ", ".join(systems.names())
+    )
     add.add_argument("--profile", default="extractive", help="a profile's name or file")
     add.add_argument("--set", action="append", default=[], dest="overrides", metavar="KEY=VALUE")
     add.add_argument("--data", type=Path, help="the folder with the data sets")
-    add.add_argument("--out", type=Path, help="default: benchmark-runs/SUITE")
+    add.add_argument(
+        "--out", type=Path, help="default: benchmark-runs/SUITE; of several suites: OUT/SUITE"
+    )
     add.add_argument("--limit", type=int, help="questions, spread over the sets of the suite")
     add.add_argument("--seed", type=int, default=0)
     add.add_argument("--lengths", default="", help="paragraphs, or thousands of words (ruler)")
     add.add_argument("--sets", default="", help="only these data sets of the suite")
+    add.add_argument("--together", type=int, default=1, help="questions a document (multihop)")
     add.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    add.add_argument("--report", action="store_true", help="write the report at the end")
     add.add_argument("--retrieval-only", action="store_true", help="evidence at each budget only")
     add.add_argument("--budgets", default=",".join(map(str, BUDGETS)), help="prompt tokens")
     add.add_argument("--embeddings", help="minilm, or URL,MODEL")
@@ -49,29 +55,50 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    names = tuple(name.strip() for name in arguments.systems.split(",") if name.strip())
+    chosen = _listed(arguments.suite)
+    for suite in chosen:
+        if suite not in suites.names():
+            raise ConfigError(f"There is no suite '{suite}': use {', '.join(suites.names())}.")
+    names = tuple(systems.names()) if arguments.systems == "all" else _listed(arguments.systems)
     for name in names:
         systems.parse(name)
-    settings = RunSettings(
-        suite=arguments.suite,
+    out: Path | None = arguments.out
+    for suite in chosen:
+        folder = out or Path("benchmark-runs") / suite
+        if out is not None and len(chosen) > 1:
+            folder = out / suite
+        found = asyncio.run(run(_settings(arguments, suite, names, folder)))
+        print(f"{found.records}\npython -m benchmarks report {found.path}")
+        if arguments.report:
+            print("\n".join(str(path) for path in write_report([found.path], found.path)))
+
+
+def _settings(
+    arguments: argparse.Namespace, suite: str, names: tuple[str, ...], folder: Path
+) -> RunSettings:
+    return RunSettings(
+        suite=suite,
         systems=names,
         profile=load_profile(arguments.profile, arguments.overrides),
-        out=arguments.out or Path("benchmark-runs") / arguments.suite,
+        out=folder,
         options=Options(
             data=arguments.data,
             limit=arguments.limit,
             seed=arguments.seed,
-            lengths=tuple(int(length) for length in arguments.lengths.split(",") if length),
-            sets=tuple(name for name in arguments.sets.split(",") if name),
+            lengths=tuple(int(length) for length in _listed(arguments.lengths)),
+            sets=_listed(arguments.sets),
+            together=arguments.together,
         ),
         resume=arguments.resume,
         retrieval_only=arguments.retrieval_only,
-        budgets=tuple(int(budget) for budget in arguments.budgets.split(",")),
+        budgets=tuple(int(budget) for budget in _listed(arguments.budgets)),
         embeddings=arguments.embeddings,
         parameters=_parameters(arguments.parameters),
     )
-    folder = asyncio.run(run(settings))
-    print(f"{folder.records}\npython -m benchmarks report {folder.path}")
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _parameters(text: str) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ from benchmarks.scoring import Scores, answer_scores, evidence_scores, judged, r
 from benchmarks.suites.base import BenchDocument, Bundle, Case, Options
 from hmars.coverage import Span
 from hmars.errors import CallFailed
+from hmars.llm.pool import ModelPool
 from hmars.llm.stack import ModelStack
 from hmars.model import Usage
 from hmars.settings import Profile
@@ -70,6 +72,7 @@ async def run(settings: RunSettings, embedder: Embedder | None = None) -> RunFol
     tokenizer = load_tokenizer(settings.profile.tokenizer)
     folder.begin(_manifest(settings, tokenizer.identity), resume=settings.resume)
     async with AsyncExitStack() as closing:
+        profile = await _served(settings.profile, closing)
         replies = await closing.enter_async_context(
             AsyncStore(Store.open(folder.path / "replies.sqlite"))
         )
@@ -77,14 +80,14 @@ async def run(settings: RunSettings, embedder: Embedder | None = None) -> RunFol
         contenders: list[_Contender] = []
         for name in settings.systems:
             stack = None
-            if settings.profile.agents == "model":
+            if profile.agents == "model":
                 # Kept replies are each system's own: none is free because another asked before.
                 kept = replies.reply_cache(name)
                 stack = await closing.enter_async_context(
-                    ModelStack(settings.profile, cache=kept, warn=_say)
+                    ModelStack(profile, cache=kept, warn=_say)
                 )
             work = folder.path / "work"
-            bench = Bench(settings.profile, tokenizer, work, stack, embedder, log)
+            bench = Bench(profile, tokenizer, work, stack, embedder, log)
             if settings.retrieval_only:
                 retriever = systems.make_retriever(name, bench)
                 contenders.append(_Retrieving(name, retriever, settings.budgets))
@@ -93,6 +96,15 @@ async def run(settings: RunSettings, embedder: Embedder | None = None) -> RunFol
             closing.push_async_callback(contenders[-1].close)
         await _Run(settings, folder, log, contenders).all()
     return folder
+
+
+async def _served(profile: Profile, closing: AsyncExitStack) -> Profile:
+    """Embedded engines are started once: all systems ask the same ones, by their addresses."""
+    if profile.agents == "extractive":
+        return profile
+    pool = ModelPool(profile, cache=None, log=None, warn=_say)
+    closing.push_async_callback(asyncio.to_thread, pool.close_engines)
+    return await pool.served()
 
 
 Found = tuple[Outcome, Scores, Record]
@@ -290,6 +302,7 @@ def _manifest(settings: RunSettings, tokenizer: str) -> Mapping[str, Any]:
             "seed": options.seed,
             "lengths": list(options.lengths),
             "sets": list(options.sets),
+            "together": options.together,
             "extra": dict(options.extra),
         },
         "command": " ".join(_public(sys.argv[1:])),

@@ -78,6 +78,8 @@ class Options:
     """Paragraphs a document (multihop), or thousands of words (ruler); empty takes the default."""
     sets: tuple[str, ...] = ()
     """Only these data sets; empty takes all of the suite."""
+    together: int = 1
+    """Questions whose paragraphs are packed into one document (multihop)."""
     extra: dict[str, str] = field(default_factory=dict[str, str])
 
     def folder(self, name: str) -> Path:

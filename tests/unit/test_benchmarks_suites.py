@@ -11,7 +11,7 @@ from benchmarks import suites
 from benchmarks.suites.base import Bundle, Case, Options, TextBuilder, spread
 from benchmarks.suites.filters import broad, plain_terms
 from benchmarks.suites.sets import multihop
-from benchmarks.suites.sets.multihop import Paragraph, Question, pack
+from benchmarks.suites.sets.multihop import Paragraph, Question, pack, pack_together
 from hmars.errors import ConfigError
 
 
@@ -132,6 +132,39 @@ def test_controls_put_the_gold_where_they_say(
     bundle = pack(question(), POOL, 20, control, value, 0)
     assert set(bundle.cases[0].units) == places
     assert dict(bundle.cases[0].labels)[control] == value
+
+
+def other_question(shared: Paragraph | None = None) -> Question:
+    gold = (Paragraph("Else 0", "e0"), shared or Paragraph("Else 1", "e1"))
+    own = tuple(Paragraph(f"Own {number}", f"o{number}") for number in range(2, 9))
+    return Question("t/2", "t", "k", "r?", ("e1",), gold, (*gold, *own))
+
+
+def test_questions_packed_together_share_one_text_that_holds_the_gold_of_each() -> None:
+    bundle = pack_together([question(), other_question()], POOL, 20, 0)
+    text = bundle.document.text
+    found = [
+        [text[start:end] for unit in case.gold for start, end in unit.places]
+        for case in bundle.cases
+    ]
+    assert found == [["Gold 0\ng0", "Gold 1\ng1"], ["Else 0\ne0", "Else 1\ne1"]]
+    titles = [text[start:end].partition("\n")[0] for start, end in bundle.units]
+    assert len(titles) == len(set(titles)) == 20
+    assert [
+        sorted(text[slice(*bundle.units[at])] for at in case.units) for case in bundle.cases
+    ] == ([sorted(part) for part in found])
+    assert len({case.id for case in bundle.cases}) == 2
+
+
+def test_gold_that_two_questions_share_stands_in_their_text_once() -> None:
+    bundle = pack_together([question(), other_question(Paragraph("Gold 1", "g1"))], POOL, 20, 0)
+    assert bundle.document.text.count("Gold 1\ng1") == 1
+    assert bundle.cases[0].gold[1].places == bundle.cases[1].gold[1].places
+
+
+def test_more_gold_than_a_shared_document_has_room_for_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="4 gold paragraphs, more than a document of 3"):
+        pack_together([question(), other_question()], POOL, 3, 0)
 
 
 def test_order_changes_the_order_of_the_gold_and_nothing_else() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lead import lead_turn, long_index, parser
+from benchmarks.lead.__main__ import parser
+from benchmarks.lead.latency import lead_turn, long_index
 from hmars.query.agents import Scope
 from hmars.query.lead.windows import windows_of
 
@@ -58,6 +59,32 @@ def test_both_drivers_are_scored_on_every_question(
     assert all(row["findings_recall"] >= 0.5 and row["rounds"] >= 2 for row in lead)
     assert all(row["sub_em"] in (0.0, 1.0) for row in rows)
     assert [row["findings_recall"] for row in rows if row["driver"] == "single"] == [None, None]
+
+
+def test_a_run_that_is_resumed_asks_only_what_it_has_no_row_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_set(tmp_path)
+    out = tmp_path / "rows.jsonl"
+    line = f"multihop --sets hotpotqa --limit 2 --paragraphs 12 --together 2 --data {tmp_path}"
+    arguments = parser().parse_args(f"{line} --plain --out {out}".split())
+    arguments.run(arguments)
+    whole = out.read_text(encoding="utf-8")
+    first = capsys.readouterr().out
+    kept = whole.splitlines(keepends=True)[:3]
+    failed = json.dumps({"driver": "lead", "case": "x", "error": "server gone"}) + "\n"
+    out.write_text("".join(kept) + failed, encoding="utf-8")
+    again = parser().parse_args(f"{line} --plain --resume --out {out}".split())
+    again.run(again)
+    rows = out.read_text(encoding="utf-8").splitlines(keepends=True)
+    assert rows[:3] == kept
+    assert len(rows) == 5
+    assert {json.loads(row)["case"] for row in rows[:3]} >= {json.loads(rows[4])["case"]}
+
+    def scores(table: str) -> list[str]:
+        return [row.rpartition(" | ")[0] for row in table.splitlines() if row.startswith("| ")]
+
+    assert scores(capsys.readouterr().out) == scores(first)
 
 
 def test_the_long_text_of_the_time_measurement_has_the_windows_it_says() -> None:

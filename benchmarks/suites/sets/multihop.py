@@ -3,6 +3,9 @@
 A document is the gold paragraphs and paragraphs of other questions from the same set, laid out as
 MemAgent does. Paragraphs that bear the title of a gold one are left out. Controls move the gold
 paragraphs mechanically: to a depth, into the logical or the reverse order, near or far apart.
+
+With `--together K` one document holds the paragraphs of K questions, and each is asked of it: the
+gold of the others stands among the distractors, and a text is read once for K questions.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from benchmarks.suites.base import (
     read_lines,
     spread,
 )
+from hmars.errors import ConfigError
 
 SETS = ("hotpotqa", "2wiki", "musique")
 LENGTHS = (50, 200)
@@ -63,10 +67,30 @@ def load(options: Options, control: Control = "none") -> Iterator[Bundle]:
         if control == "order":
             questions = [item for item in questions if ordered(item)]
         chosen = _limited(questions, name, control, options)
+        if options.together > 1:
+            yield from _shared(chosen, pool, control, options)
+            continue
         for question in chosen:
             for length in options.lengths or LENGTHS:
                 for value in VALUES[control]:
                     yield pack(question, pool, length, control, value, options.seed)
+
+
+def _shared(
+    questions: Sequence[Question], pool: Sequence[Paragraph], control: Control, options: Options
+) -> Iterator[Bundle]:
+    if control != "none":
+        raise ConfigError(
+            "--together packs paragraphs anywhere: it goes with the suite 'multihop'."
+        )
+    for length in options.lengths or LENGTHS:
+        for batch in batched(questions, options.together):
+            yield pack_together(batch, pool, length, options.seed)
+
+
+def batched(questions: Sequence[Question], size: int) -> Iterator[Sequence[Question]]:
+    for start in range(0, len(questions), size):
+        yield questions[start : start + size]
 
 
 def _sets(options: Options, control: Control) -> tuple[str, ...]:
@@ -123,40 +147,87 @@ def pack(
     ranked: list[Paragraph | None] = [None] * (len(gold) + len(filler))
     for place, paragraph in zip(places, gold, strict=True):
         ranked[place] = paragraph
-    rest = iter(filler)
     name = f"multihop/{question.id}/{length}" + ("" if control == "none" else f"/{control}-{value}")
-    builder = TextBuilder()
-    spans: dict[str, tuple[int, int]] = {}
-    units: list[tuple[int, int]] = []
-    for number, slot in enumerate(ranked, start=1):
-        paragraph = slot or next(rest)
-        builder.place(f"Document {number}")
-        builder.add(f"Document {number}:\n")
-        span = builder.add(f"{paragraph.title}\n{paragraph.text}")
-        builder.add("\n\n")
-        units.append(span)
-        if slot is not None:
-            spans[paragraph.title] = span
-    holding = sum(
-        any(answer.lower() in paragraph.text.lower() for answer in question.answers)
-        for paragraph in filler
-    )
-    labels = [("paragraphs", str(length)), ("distractors_with_answer", str(holding))]
-    if control != "none":
-        labels.append((control, value))
-    case = Case(
-        id=name,
-        set=question.set,
-        question=question.question,
-        answers=question.answers,
-        gold=gold_of(
-            [spans[item.title] for item in question.gold], [g.title for g in question.gold]
-        ),
-        kind=question.kind,
-        labels=tuple(labels),
-        units=frozenset(places),
-    )
-    return Bundle(builder.document(name, name), (case,), tuple(units))
+    rest = iter(filler)
+    laid = _Laid(name, [slot or next(rest) for slot in ranked])
+    labels = [] if control == "none" else [(control, value)]
+    return laid.bundle([laid.case(name, question, length, labels)])
+
+
+def pack_together(
+    questions: Sequence[Question], pool: Sequence[Paragraph], length: int, seed: int
+) -> Bundle:
+    """One document with the gold of all the questions; each brings its share of distractors."""
+    ids = [question.id for question in questions]
+    generator = random.Random(rank_of(seed, *ids, length))
+    gold = list(dict.fromkeys(part for question in questions for part in question.gold))
+    if len(gold) > length:
+        raise ConfigError(
+            f"{len(questions)} questions have {len(gold)} gold paragraphs, more than a document of "
+            f"{length} has room for: take fewer with --together."
+        )
+    titles = {paragraph.title for paragraph in gold}
+    filler: list[Paragraph] = []
+    share = (length - len(gold)) // len(questions)
+    for question in questions:
+        own = [part for part in question.context if part.title not in titles][:share]
+        titles.update(part.title for part in own)
+        filler += own
+    others = [part for part in pool if part.title not in titles]
+    room = length - len(gold) - len(filler)
+    filler += generator.sample(others, min(room, len(others)))
+    paragraphs = gold + filler
+    generator.shuffle(paragraphs)
+    laid = _Laid(f"multihop/{ids[0]}/{length}x{len(questions)}", paragraphs)
+    labels = [("together", str(len(questions)))]
+    cases = [
+        laid.case(f"multihop/{question.id}/{length}x{len(questions)}", question, length, labels)
+        for question in questions
+    ]
+    return laid.bundle(cases)
+
+
+class _Laid:
+    """Paragraphs as one text, with the place of each."""
+
+    def __init__(self, name: str, paragraphs: Sequence[Paragraph]) -> None:
+        self._name = name
+        self._paragraphs = paragraphs
+        self._builder = TextBuilder()
+        self._spans: list[tuple[int, int]] = []
+        for number, paragraph in enumerate(paragraphs, start=1):
+            self._builder.place(f"Document {number}")
+            self._builder.add(f"Document {number}:\n")
+            self._spans.append(self._builder.add(f"{paragraph.title}\n{paragraph.text}"))
+            self._builder.add("\n\n")
+
+    def case(
+        self, name: str, question: Question, length: int, labels: Sequence[tuple[str, str]]
+    ) -> Case:
+        """The question with the places of its gold in this text."""
+        places = [self._paragraphs.index(part) for part in question.gold]
+        holding = sum(
+            any(answer.lower() in part.text.lower() for answer in question.answers)
+            for place, part in enumerate(self._paragraphs)
+            if place not in places
+        )
+        counted = (("paragraphs", str(length)), ("distractors_with_answer", str(holding)))
+        return Case(
+            id=name,
+            set=question.set,
+            question=question.question,
+            answers=question.answers,
+            gold=gold_of(
+                [self._spans[place] for place in places], [part.title for part in question.gold]
+            ),
+            kind=question.kind,
+            labels=(*counted, *labels),
+            units=frozenset(places),
+        )
+
+    def bundle(self, cases: Sequence[Case]) -> Bundle:
+        document = self._builder.document(self._name, self._name)
+        return Bundle(document, tuple(cases), tuple(self._spans))
 
 
 def _places(
