@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import suites, systems
@@ -37,6 +38,9 @@ def parser() -> argparse.ArgumentParser:
     add.add_argument("--lengths", default="", help="paragraphs, or thousands of words (ruler)")
     add.add_argument("--sets", default="", help="only these data sets of the suite")
     add.add_argument("--together", type=int, default=1, help="questions a document (multihop)")
+    add.add_argument(
+        "--option", action="append", default=[], metavar="KEY=VALUE", help="of a loader: pack=2"
+    )
     add.add_argument("--resume", action="store_true", help="go on with the run in --out")
     add.add_argument("--report", action="store_true", help="write the report at the end")
     add.add_argument("--retrieval-only", action="store_true", help="evidence at each budget only")
@@ -88,6 +92,7 @@ def _settings(
             lengths=tuple(int(length) for length in _listed(arguments.lengths)),
             sets=_listed(arguments.sets),
             together=arguments.together,
+            extra=_options(arguments.option),
         ),
         resume=arguments.resume,
         retrieval_only=arguments.retrieval_only,
@@ -95,6 +100,13 @@ def _settings(
         embeddings=arguments.embeddings,
         parameters=_parameters(arguments.parameters),
     )
+
+
+def _options(pairs: Sequence[str]) -> dict[str, str]:
+    for pair in pairs:
+        if "=" not in pair:
+            raise ConfigError(f"--option takes KEY=VALUE, not '{pair}'.")
+    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def _listed(text: str) -> tuple[str, ...]:

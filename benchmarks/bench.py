@@ -27,6 +27,9 @@ from hmars.tokens import Tokenizer
 
 Output = TypeVar("Output", bound=BaseModel)
 PROMPTS = Path(__file__).parent / "prompts"
+MARGIN = 1_024
+"""Tokens of a context kept for instructions, question and headers."""
+UNLIMITED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,8 @@ class Spending:
         top_logprobs: int | None = None,
         output: type[BaseModel] | None = None,
     ) -> ChatRequest:
+        if max_tokens is not None:
+            max_tokens = min(max_tokens, self.bench.profile.roles[role].max_tokens)
         return ChatRequest(
             role=role,
             messages=messages,
@@ -191,6 +196,14 @@ class Bench:
 
     def prompt(self, name: str) -> Prompt:
         return parse((PROMPTS / f"{name}.md").read_text(encoding="utf-8"), f"{name}.md")
+
+    async def evidence_room(self) -> int:
+        """Tokens of evidence that the answer model's context has room for."""
+        if self.stack is None:
+            return UNLIMITED
+        context = await self.stack.context_tokens("answer")
+        reply = self.profile.roles["answer"].max_tokens
+        return max(256, (context or UNLIMITED) - reply - MARGIN)
 
     def needs_embedder(self) -> Embedder:
         """Raises: ConfigError where none was given."""

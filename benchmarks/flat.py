@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from benchmarks.bench import Bench, Outcome, Spending, passed_of
 from benchmarks.chunks import Chunk, chunked, fill
@@ -47,9 +48,17 @@ class FlatSystem(ABC):
         """Chunks, best first."""
 
     async def ask(self, question: str) -> Outcome:
+        """The answer from the first K chunks, cut to the context of the answer model, and said."""
         spending = self.bench.spending()
-        ranked = await self.rank(question, spending)
-        return await spending.answer(question, self.document, ranked[: self._count])
+        wanted = (await self.rank(question, spending))[: self._count]
+        room = await self.bench.evidence_room()
+        tokens = sum(chunk.tokens for chunk in wanted)
+        kept = wanted if tokens <= room else fill(wanted, room, self.bench.tokenizer)
+        outcome = await spending.answer(question, self.document, kept)
+        if tokens <= room:
+            return outcome
+        note = f"truncated: {room} of {tokens} tokens fit the answer model"
+        return replace(outcome, notes=(*outcome.notes, note))
 
     async def retrieve(self, question: str, budget: int) -> Outcome:
         spending = self.bench.spending()

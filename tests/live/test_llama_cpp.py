@@ -17,7 +17,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from benchmarks.runner import RunSettings, run
+from benchmarks.suites.base import Options
 from hmars.llm.embedded import EmbeddedEngines
+from hmars.llm.embedded.plan import EnginePlan
+from hmars.llm.embedded.server import EmbeddedServer
 from hmars.memory import Memory
 from hmars.model import Answer, Role
 from hmars.settings import Profile, load_profile
@@ -172,4 +176,32 @@ def test_an_engine_stops_with_its_port_and_its_threads() -> None:
     engines.close()
     with pytest.raises(OSError, match="refused"):
         socket.create_connection((address.hostname, address.port), timeout=5)
+    assert threading.active_count() == before
+
+
+async def test_a_benchmark_starts_one_engine_for_all_its_systems_and_stops_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Path] = []
+    begin = EmbeddedServer.__init__
+
+    def counted(self: EmbeddedServer, path: Path, plan: EnginePlan) -> None:
+        started.append(path)
+        begin(self, path, plan)
+
+    monkeypatch.setattr(EmbeddedServer, "__init__", counted)
+    before = threading.active_count()
+    folder = await run(
+        RunSettings(
+            suite="cumulative",
+            systems=("no-context", "full-context"),
+            profile=small_profile("roles.answer.context_tokens=2048"),
+            out=tmp_path / "run",
+            options=Options(limit=1),
+        )
+    )
+    records = [json.loads(line) for line in folder.records.read_text("utf-8").splitlines()]
+    assert [record["system"] for record in records] == ["no-context", "full-context"]
+    assert all(record["usage"]["answer"]["prompt_tokens"] > 0 for record in records)
+    assert len(started) == 1
     assert threading.active_count() == before
