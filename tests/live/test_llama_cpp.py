@@ -182,15 +182,14 @@ def test_an_engine_stops_with_its_port_and_its_threads() -> None:
 async def test_a_benchmark_starts_one_engine_for_all_its_systems_and_stops_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[Path] = []
+    started: list[str] = []
     begin = EmbeddedServer.__init__
 
     def counted(self: EmbeddedServer, path: Path, plan: EnginePlan) -> None:
-        started.append(path)
         begin(self, path, plan)
+        started.append(self.base_url)
 
     monkeypatch.setattr(EmbeddedServer, "__init__", counted)
-    before = threading.active_count()
     folder = await run(
         RunSettings(
             suite="cumulative",
@@ -203,5 +202,6 @@ async def test_a_benchmark_starts_one_engine_for_all_its_systems_and_stops_it(
     records = [json.loads(line) for line in folder.records.read_text("utf-8").splitlines()]
     assert [record["system"] for record in records] == ["no-context", "full-context"]
     assert all(record["usage"]["answer"]["prompt_tokens"] > 0 for record in records)
-    assert len(started) == 1
-    assert threading.active_count() == before
+    (address,) = map(urlsplit, started)
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection((address.hostname, address.port), timeout=5)
