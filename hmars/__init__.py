@@ -13,6 +13,7 @@ from hmars.errors import (
     NotFoundError,
     StoreError,
 )
+from hmars.llm.budget import Budget
 from hmars.memory import Memory
 from hmars.model import (
     Answer,
@@ -35,6 +36,7 @@ from hmars.settings import Profile, load_profile, profile_names
 
 __all__ = [
     "Answer",
+    "Budget",
     "CallFailed",
     "Citation",
     "ConfigError",

@@ -35,7 +35,9 @@ from hmars.indexing.turns import (
 )
 from hmars.indexing.turns.keep import forgotten_key, stored, turns_of
 from hmars.indexing.turns.times import find_zone
+from hmars.llm.budget import Budget
 from hmars.model import Answer, Frozen, IndexReport, SourceText
+from hmars.query.asker import Driver
 from hmars.scoping import Moment
 from hmars.settings import PartitionSettings
 from hmars.store import AsyncStore, Overtaken, StoredConversation
@@ -109,6 +111,8 @@ class AskText(Protocol):
         document: str | Sequence[str] | None = None,
         as_of: Moment | None = None,
         on_text: Callable[[str], None] | None = None,
+        driver: Driver = "single",
+        budget: Budget | None = None,
     ) -> Answer: ...
 
 
@@ -224,6 +228,8 @@ class Conversation:
         *,
         as_of: Moment | None = None,
         on_text: Callable[[str], None] | None = None,
+        driver: Driver = "single",
+        budget: Budget | None = None,
     ) -> Answer:
         """As `Memory.ask`, of this conversation.
 
@@ -237,7 +243,14 @@ class Conversation:
         document = (await self._state(with_turns=False)).document
         if document is None:
             raise NotFoundError(f"The conversation '{self.name}' has no turns yet.")
-        return await self._backing.ask(question, document=document, as_of=as_of, on_text=on_text)
+        return await self._backing.ask(
+            question,
+            document=document,
+            as_of=as_of,
+            on_text=on_text,
+            driver=driver,
+            budget=budget,
+        )
 
     async def forget(
         self, ids: Collection[str] = (), *, before: Moment | None = None
@@ -341,9 +354,18 @@ class Conversation:
         """`append` for callers without a loop of their own."""
         return self._backing.run(lambda: self.append(turns, format=format))
 
-    def ask_sync(self, question: str, *, as_of: Moment | None = None) -> Answer:
+    def ask_sync(
+        self,
+        question: str,
+        *,
+        as_of: Moment | None = None,
+        driver: Driver = "single",
+        budget: Budget | None = None,
+    ) -> Answer:
         """`ask` for callers without a loop of their own."""
-        return self._backing.run(lambda: self.ask(question, as_of=as_of))
+        return self._backing.run(
+            lambda: self.ask(question, as_of=as_of, driver=driver, budget=budget)
+        )
 
     def forget_sync(
         self, ids: Collection[str] = (), *, before: Moment | None = None

@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 from hmars.conversation import Backing, Conversation, Turnstile, open_conversation
 from hmars.errors import ConfigError, NotFoundError
@@ -26,22 +26,20 @@ from hmars.indexing.sources import find_files
 from hmars.llm.budget import Budget
 from hmars.llm.pool import ModelPool
 from hmars.model import (
+    WAITING,
     Answer,
     Document,
     DocumentIndex,
     IndexReport,
     Page,
     Progress,
-    Role,
     SourceText,
 )
 from hmars.portable import export_document, import_document
 from hmars.portal import Closing, Portal
 from hmars.prompts import PromptLibrary
-from hmars.query.extractive import ExtractiveMemory
-from hmars.query.family import model_query_agents
-from hmars.query.lead import ask_with_lead, lead_roles
-from hmars.query.pipeline import AskSettings, ask, timed
+from hmars.query.asker import Asker, Call, Driver
+from hmars.query.pipeline import timed
 from hmars.scoping import Moment, as_of_question, load_scope
 from hmars.settings import DEFAULT_PROFILE, PartitionSettings, Profile, load_profile
 from hmars.store import AsyncStore, ForgetReport, Store, StoredConversation, UsageRow
@@ -50,12 +48,11 @@ from hmars.tokens import Tokenizer, load_tokenizer
 if TYPE_CHECKING:  # the HTTP client takes seconds to import, and not every profile calls models
     from hmars.llm.probe import Finding
 
-__all__ = ["Estimate", "ForgetReport", "Memory", "find_files"]
+__all__ = ["Driver", "Estimate", "ForgetReport", "Memory", "find_files"]
 
 OnProgress = Callable[[Progress], None]
 OnText = Callable[[str], None]
 Source = str | Path | SourceText
-Driver = Literal["single", "lead"]
 
 
 def _ignore(_: str) -> None:
@@ -82,9 +79,9 @@ class Memory(Closing):
         self._prompts = PromptLibrary(profile.prompts.dir)
         self._tokenizer: Tokenizer | None = None
         self._pool = ModelPool(
-            profile, store.reply_cache(namespace), store.call_log(namespace), on_warning
+            profile, store.reply_cache(namespace), store.call_log(namespace), on_warning, self._wait
         )
-        self._extractive = ExtractiveMemory()
+        self._asker = Asker(profile, self._prompts)
         self._portal = Portal()
         self._turnstile = Turnstile()
 
@@ -203,44 +200,19 @@ class Memory(Closing):
         scope = await load_scope(
             self._store, self.namespace, document, tokenizer, self.profile.name, as_of
         )
-        single: tuple[Role, ...] = ("broadcast", "select", "answer")
-        roles = single if driver == "single" else lead_roles(self.profile)
-        models, usage = await self._pool.run(roles, budget)
-        if models is None:
-            agents = self._extractive.agents(scope, tokenizer)
-        else:
+        models, usage = await self._pool.run(self._asker.roles(driver), budget)
+        if models is not None:
             question = as_of_question(question, as_of)
-            agents = model_query_agents(self.profile, models, self._prompts, tokenizer, scope)
-        if driver == "lead":
-            answer = await ask_with_lead(
-                question,
-                scope,
-                agents,
-                tokenizer,
-                profile=self.profile,
-                models=models,
-                prompts=self._prompts,
-                workers=self._pool.workers(),
-                trajectory=trajectory,
-                usage=usage,
-                on_text=on_text,
-                on_progress=self._on_progress,
-            )
-            return timed(answer, began)
-        answer = await ask(
-            question,
-            scope,
-            agents,
-            AskSettings(
-                max_evidence_tokens=self.profile.answer.max_prompt_tokens,
-                read_all_below=self.profile.query.read_all_below,
-                workers=self._pool.workers(),
-            ),
-            tokenizer,
-            usage=usage,
-            on_text=on_text,
-            on_progress=self._on_progress,
+        call = Call(
+            models,
+            self._pool.workers(),
+            driver,
+            trajectory,
+            usage,
+            on_text,
+            self._on_progress,
         )
+        answer = await self._asker.ask(question, scope, tokenizer, call)
         return timed(answer, began)
 
     # ------------------------------------------------------------ looking and forgetting
@@ -288,7 +260,7 @@ class Memory(Closing):
     async def forget(self, document: str) -> ForgetReport:
         """Remove a document, what was written about it and the replies that hold its text."""
         found = await self._store.document(self.namespace, document)
-        self._extractive.forget(found.id)
+        self._asker.forget(found.id)
         return await self._store.forget(self.namespace, found.id)
 
     async def usage_history(self, since: str | None = None) -> list[UsageRow]:
@@ -304,24 +276,39 @@ class Memory(Closing):
     # ------------------------------------------------------------ without a loop
 
     def add_sync(
-        self, source: Source, *, title: str | None = None, password: str | None = None
+        self,
+        source: Source,
+        *,
+        title: str | None = None,
+        password: str | None = None,
+        budget: Budget | None = None,
     ) -> IndexReport:
         """`add` for callers without a loop of their own."""
-        return self._portal.run(lambda: self.add(source, title=title, password=password))
+        return self._portal.run(
+            lambda: self.add(source, title=title, password=password, budget=budget)
+        )
 
     def ask_sync(
         self,
         question: str,
         *,
         document: str | Sequence[str] | None = None,
+        as_of: Moment | None = None,
         on_text: OnText | None = None,
         driver: Driver = "single",
         trajectory: Path | None = None,
+        budget: Budget | None = None,
     ) -> Answer:
         """`ask` for callers without a loop of their own."""
         return self._portal.run(
             lambda: self.ask(
-                question, document=document, on_text=on_text, driver=driver, trajectory=trajectory
+                question,
+                document=document,
+                as_of=as_of,
+                on_text=on_text,
+                driver=driver,
+                trajectory=trajectory,
+                budget=budget,
             )
         )
 
@@ -389,6 +376,10 @@ class Memory(Closing):
             on_saved=on_saved,
             keep_attached=keep_attached,
         )
+
+    def _wait(self, note: str) -> None:
+        if self._on_progress is not None:
+            self._on_progress(Progress(WAITING, 0, 0, note))
 
     async def _load_tokenizer(self) -> Tokenizer:
         if self._tokenizer is None:

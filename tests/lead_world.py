@@ -12,13 +12,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hmars.llm.contract import ChatReply, ChatRequest, ToolCall
+from hmars.llm.contract import ChatModel, ChatReply, ChatRequest, ToolCall
 from hmars.llm.fake import FakeModel, Says
 from hmars.model import Answer, DocumentIndex, Role
 from hmars.prompts import PromptLibrary
 from hmars.query.agents import Scope
 from hmars.query.family import model_query_agents
 from hmars.query.lead import LeadResult, ask_lead, lead_settings, model_lead_agents
+from hmars.query.lead.kept import ActionMemory
 from hmars.settings import Profile
 from hmars.tokens import WordTokenizer
 
@@ -198,14 +199,17 @@ async def ask_world(
     *indexes: DocumentIndex,
     question: str = QUESTION,
     profile: Profile | None = None,
+    actions: ActionMemory | None = None,
+    within: Callable[[ChatModel], ChatModel] = lambda model: model,
 ) -> tuple[LeadResult, FakeModel]:
-    """Ask through the driver with a fake model in every role."""
+    """Ask through the driver with a fake model in every role, `within` what is put around it."""
     model = FakeModel(says)
+    asked = within(model)
     profile = profile or profile_of()
     prompts, tokenizer, scope = PromptLibrary(), WordTokenizer(), Scope(tuple(indexes))
-    guide = model_query_agents(profile, lambda role: model, prompts, tokenizer, scope)
+    guide = model_query_agents(profile, lambda role: asked, prompts, tokenizer, scope)
     agents = model_lead_agents(
-        question, profile, lambda role: model, prompts, tokenizer, scope, guide
+        question, profile, lambda role: asked, prompts, tokenizer, scope, guide, actions
     )
     result = await ask_lead(question, scope, agents, lead_settings(profile, workers=64), tokenizer)
     return result, model

@@ -7,14 +7,14 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
-from hmars.model import Progress
+from hmars.model import WAITING, Progress
 
 HEARTBEAT_SECONDS = 20.0
 SECONDS_BETWEEN_LINES = 5.0
@@ -50,10 +50,14 @@ class ProgressDisplay:
     _spoke: float = field(default_factory=time.monotonic)
 
     def __call__(self, progress: Progress) -> None:
-        self._last = progress
+        waiting = progress.stage == WAITING  # calls say so every second: no lines of their own
+        if not waiting:
+            self._last = progress
+        elif self._last is not None:
+            progress = replace(self._last, note=progress.note)
         if self.bars is not None:
             self._show_bar(self.bars, progress)
-        elif self._worth_a_line(progress):
+        elif self._worth_a_line(always=bool(progress.note) and not waiting):
             self._line(progress)
 
     def start(self, prefix: str) -> None:
@@ -91,15 +95,18 @@ class ProgressDisplay:
             description=description,
         )
 
-    def _worth_a_line(self, progress: Progress) -> bool:
+    def _worth_a_line(self, *, always: bool) -> bool:
         """Whatever carries a note, else one line every five seconds: a quick run says nothing."""
         now = time.monotonic()
-        if not progress.note and now - self._spoke < SECONDS_BETWEEN_LINES:
+        if not always and now - self._spoke < SECONDS_BETWEEN_LINES:
             return False
         self._spoke = now
         return True
 
     def _line(self, progress: Progress) -> None:
+        if progress.stage == WAITING:
+            note(f"{self.prefix}{progress.note}")
+            return
         extra = f" ({progress.note})" if progress.note else ""
         note(f"{self.prefix}{progress.stage}: {progress.done} of {progress.total}{extra}")
 

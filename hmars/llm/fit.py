@@ -47,6 +47,8 @@ def needs(profile: Profile, roles: Sequence[Role]) -> list[Need]:
         "answer": Need("answer", evidence + INSTRUCTIONS, "answer.max_prompt_tokens", evidence),
         "read": Need("read", window + FACTS + INSTRUCTIONS, "read.window_tokens", window),
     }
+    if profile.read.mode == "grep":  # it searches its region and never sees the whole of it
+        del all_needs["read"]
     return [all_needs[role] for role in roles if role in all_needs]
 
 

@@ -28,12 +28,22 @@ class ModelPool:
     """
 
     def __init__(
-        self, profile: Profile, cache: ReplyCache | None, log: CallLog | None, warn: Notify
+        self,
+        profile: Profile,
+        cache: ReplyCache | None,
+        log: CallLog | None,
+        warn: Notify,
+        note: Notify | None = None,
     ) -> None:
+        """Args:
+        warn: takes one line for each thing the user should know, once.
+        note: takes short-lived lines such as "waiting for rate limit, 3 s left".
+        """
         self.profile = profile
         self._cache = cache
         self._log = log
         self._warn = warn
+        self._note = note
         self._watch = PrefixWatch(warn)
         self._stacks: dict[asyncio.AbstractEventLoop, ModelStack] = {}
         self._engines: EmbeddedEngines | None = None
@@ -98,6 +108,6 @@ class ModelPool:
         if stack is None:
             from hmars.llm.stack import ModelStack
 
-            stack = ModelStack(served, cache=self._cache, warn=self._warn)
+            stack = ModelStack(served, cache=self._cache, warn=self._warn, note=self._note)
             self._stacks[loop] = stack
         return stack

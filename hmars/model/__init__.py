@@ -28,6 +28,7 @@ from hmars.model.hierarchy import (
     SubmapEntry,
 )
 from hmars.model.results import (
+    WAITING,
     Answer,
     CallRecord,
     CardCounts,
@@ -46,6 +47,7 @@ from hmars.model.results import (
 )
 
 __all__ = [
+    "WAITING",
     "Answer",
     "CallRecord",
     "CardCounts",

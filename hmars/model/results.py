@@ -157,6 +157,8 @@ class Round(Frozen):
     readers: int = 0
     """Readings asked for: queries times windows."""
     failed_readers: int = 0
+    skipped_readers: int = 0
+    """Readings that the budget did not reach."""
     rejected_quotes: int = 0
     """Findings whose quotation is not in their window; never shown to the lead."""
     left_out: int = 0
@@ -218,6 +220,10 @@ class IndexReport(Frozen):
 
 
 # ---------------------------------------------------------------- progress
+
+
+WAITING = "waiting"
+"""The stage of a `Progress` whose note says what a call waits for, such as a rate limit."""
 
 
 @dataclass(frozen=True, slots=True)

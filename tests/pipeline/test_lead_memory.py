@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
+import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hmars.cli.main import main
 from hmars.errors import ConfigError, InputError
 from hmars.memory import Memory
+from hmars.query.lead import kept
+from hmars.query.lead.sentences import SentenceIndex
 from tests.lead_world import DEATH_ONE, FILM_ONE, document, profile_of
 
 DIED = DEATH_ONE.replace("(", "died (")
@@ -40,6 +45,31 @@ async def test_without_a_model_what_the_text_does_not_say_is_not_answered(tmp_pa
         await memory.add(TEXT, title="Lives")
         answer = await memory.ask("Who composed the anthem of Ostrava?", driver="lead")
     assert answer.abstained and not answer.citations
+
+
+async def test_the_sentences_of_a_scope_are_kept_for_the_next_question_until_they_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[SentenceIndex]] = []
+
+    def counted(*given: Any) -> SentenceIndex:
+        index = SentenceIndex(*given)
+        made.append(weakref.ref(index))
+        return index
+
+    monkeypatch.setattr(kept, "SentenceIndex", counted)
+    async with Memory.open(tmp_path / "m.sqlite") as memory:
+        report = await memory.add(TEXT, title="Lives")
+        first = await memory.ask(QUESTION, driver="lead")
+        second = await memory.ask(QUESTION, driver="lead")
+        assert len(made) == 1 and made[0]() is not None
+        assert (first.answer, first.citations) == (second.answer, second.citations)
+        await memory.add(TEXT.replace("1958", "1959"), title="Lives")
+        edited = await memory.ask(QUESTION, driver="lead")
+        assert len(made) == 2 and any("1959" in item.quote for item in edited.citations)
+        await memory.forget(report.document)
+        gc.collect()
+        assert [index() for index in made] == [None, None]
 
 
 async def test_a_trajectory_needs_the_lead_and_a_place_to_write_to(tmp_path: Path) -> None:

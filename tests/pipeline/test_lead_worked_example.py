@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hmars.memory import Memory
+from tests.lead_server import serve
 from tests.lead_world import (
     DEATH_ONE,
     DEATH_TWO,
@@ -15,46 +16,17 @@ from tests.lead_world import (
     FILM_TWO,
     QUESTION,
     RIGHT,
-    answer_says,
     ask_world,
     by_role,
     document,
     lead_turn,
     pages_of,
     profile_of,
-    reader_says,
 )
 from tests.scripted_server import Reply, ScriptedServer, Seen
 from tests.support import make_index
 
 REVERSED = {483: DEATH_TWO, 3911: DEATH_ONE, 5527: FILM_TWO, 5631: FILM_ONE}
-
-
-def serve(seen: Seen) -> Reply | str | None:
-    """The world's models behind one endpoint, told apart by their instructions."""
-    system = str(seen.messages[0]["content"])
-    if seen.body.get("tools"):
-        queries, answer = lead_turn(seen.messages)
-        if not queries:
-            return Reply(f"<answer>{answer}</answer>", reasoning="The dates are known.")
-        made = [
-            {
-                "id": f"c{seen.number}-{at}",
-                "type": "function",
-                "function": {"name": "query_agents", "arguments": json.dumps({"query": query})},
-            }
-            for at, query in enumerate(queries)
-        ]
-        return Reply(
-            "", tool_calls=made, finish_reason="tool_calls", reasoning=f"Ask {len(queries)}."
-        )
-    if system.startswith("You read one part"):
-        return json.dumps(reader_says(seen.text))
-    if system.startswith("You check whether"):
-        return json.dumps({"about": "the one meant", "verdict": "match", "why": ""})
-    if system.startswith("You answer a question from evidence"):
-        return json.dumps(answer_says(seen.text))
-    return None
 
 
 async def test_two_films_two_directors_and_two_dates_take_three_rounds_over_a_real_socket(

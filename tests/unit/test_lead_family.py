@@ -11,9 +11,11 @@ from pydantic import ValidationError
 from hmars.errors import ConfigError, EndpointError
 from hmars.llm.contract import ChatRequest
 from hmars.llm.fake import Says
+from hmars.llm.fit import needs
 from hmars.prompts import PromptLibrary
 from hmars.query.lead import lead_roles, lead_settings
 from hmars.query.lead.family import own_prompt
+from hmars.query.lead.kept import ActionMemory
 from hmars.settings import LeadSettings, Profile, load_profile, profile_names
 from tests.lead_world import (
     DEATH_ONE,
@@ -44,6 +46,40 @@ def schemed(request: ChatRequest) -> Says:
     ]
     queries, answer = lead_turn(told)
     return {"thought": "so", "queries": queries, "answer": answer}
+
+
+async def test_what_one_question_finds_out_about_tool_calls_holds_for_the_next() -> None:
+    def lead(request: ChatRequest) -> Says:
+        if request.tools:
+            raise EndpointError("It takes no tools.", problem="bad_request", role="lead")
+        return schemed(request)
+
+    actions = ActionMemory()
+    await ask_world(by_role(lead=lead), INDEX, actions=actions)
+    result, model = await ask_world(by_role(lead=lead), INDEX, actions=actions)
+    assert not any(request.tools for request in model.requests)
+    assert result.answer.answer.startswith(RIGHT)
+    (note,) = result.answer.ledger.notes
+    assert "found by an earlier question: It takes no tools" in note
+
+
+async def test_a_model_whose_tool_calls_have_worked_is_not_held_to_be_without_them() -> None:
+    def silent(request: ChatRequest) -> Says:
+        return "I would look for the director." if request.tools else schemed(request)
+
+    actions = ActionMemory()
+    await ask_world(by_role(), INDEX, actions=actions)
+    await ask_world(by_role(lead=silent), INDEX, actions=actions)
+    _, model = await ask_world(by_role(), INDEX, actions=actions)
+    assert all(request.tools for request in model.requests if request.role == "lead")
+
+
+async def test_tools_that_the_profile_demands_are_tried_whatever_was_found() -> None:
+    actions = ActionMemory()
+    profile = profile_of(lead={"actions": "tools"})
+    actions.fails(profile, "lead", "two turns held no call")
+    _, model = await ask_world(by_role(), INDEX, profile=profile, actions=actions)
+    assert all(request.tools for request in model.requests if request.role == "lead")
 
 
 async def test_a_lead_under_a_schema_works_the_question_out_in_the_same_rounds() -> None:
@@ -150,7 +186,14 @@ def test_sizes_that_cannot_work_are_refused_with_what_to_change() -> None:
     served = served.model_copy(update={"roles": {**served.roles, "lead": role}})
     with pytest.raises(ConfigError, match=r"roles\.lead\.context_tokens \(4096\) has no room"):
         lead_settings(served, 1)
-    assert lead_roles(profile_of(read={"mode": "grep"})) == ("answer",)
+
+
+def test_only_what_a_lead_asks_is_priced_and_only_what_readers_see_must_fit() -> None:
+    roles = lead_roles(profile_of())
+    assert set(roles) == {"lead", "read", "broadcast", "answer"}
+    assert "broadcast" not in lead_roles(profile_of(lead={"hints": False}))
+    assert "read" in {need.role for need in needs(profile_of(), roles)}
+    assert "read" not in {need.role for need in needs(profile_of(read={"mode": "grep"}), roles)}
 
 
 def test_the_shipped_profile_of_the_lead_is_complete() -> None:

@@ -12,6 +12,7 @@ readers.py      readers that are asked once; grep.py searches; sentences.py has 
 verifying.py    is the quotation about what the question means?
 concluding.py   the answer from the evidence, or the lead's own
 trajectory.py   one question as a training example
+kept.py         what one question leaves for the next
 family.py       which of these a profile means; entry.py: what the facade calls
 """
 
@@ -21,11 +22,13 @@ from hmars.query.lead.agents import LeadAgents
 from hmars.query.lead.driver import LeadResult, ask_lead
 from hmars.query.lead.entry import ask_with_lead
 from hmars.query.lead.family import lead_roles, lead_settings, model_lead_agents
+from hmars.query.lead.kept import LeadMemory
 from hmars.query.lead.rules import extractive_lead_agents
 from hmars.query.lead.trajectory import Trajectory, append_trajectory
 
 __all__ = [
     "LeadAgents",
+    "LeadMemory",
     "LeadResult",
     "Trajectory",
     "append_trajectory",

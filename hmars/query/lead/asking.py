@@ -62,6 +62,7 @@ async def ask_round(inquiry: Inquiry, number: int, decision: Decision, began: fl
         note=" ".join(call.error for call in decision.calls if call.error),
         readers=readers,
         failed_readers=sum(item.failed for item in gathered),
+        skipped_readers=sum(item.skipped for item in gathered),
         rejected_quotes=sum(item.rejected for item in gathered),
         left_out=left_out,
         seconds=inquiry.clock() - began,

@@ -1,5 +1,5 @@
 """`lead.actions = "auto"`: tools first, a schema where tools turn out not to work. Said, not
-hidden: the ledger's notes name the change and why."""
+hidden: the ledger's notes name the change and why. The next question does not try again."""
 
 from __future__ import annotations
 
@@ -15,13 +15,30 @@ TRIALS = 2
 SETTLE = 'set lead.actions = "schema" to save the trial'
 
 
+def _ignore(*_: str) -> None:
+    return None
+
+
 class AutoLead:
     """Changes over at most once, and only before anything has been found through tools."""
 
-    def __init__(self, tooled: Lead, make_schemed: Callable[[str], Lead]) -> None:
-        """`make_schemed` takes a note on why the change was made."""
+    def __init__(
+        self,
+        tooled: Lead,
+        make_schemed: Callable[[str], Lead],
+        *,
+        works: Callable[[], None] = _ignore,
+        fails: Callable[[str], None] = _ignore,
+    ) -> None:
+        """Args:
+        make_schemed: takes a note on why the change was made.
+        works: told when a tool call was understood.
+        fails: told why tool calls were given up.
+        """
         self._lead = tooled
         self._make = make_schemed
+        self._works = works
+        self._fails = fails
         self._settled = False
         self._failed_turns = 0
 
@@ -56,7 +73,10 @@ class AutoLead:
                 raise
             self._change(str(error).rstrip("."))
             decision = await self._lead.decide()
-        if decision.answer or any(call.query for call in decision.calls):
+        called = any(call.query for call in decision.calls)
+        if called and self.tools:
+            self._works()
+        if decision.answer or called:
             self._settled = True
         else:
             self._failed_turns += 1
@@ -70,7 +90,11 @@ class AutoLead:
 
     def _change(self, why: str) -> None:
         self._settled = True
-        self._lead = self._make(
-            f"The lead's tool calls do not work here ({why}), so it was asked under a schema: "
-            f"{SETTLE}."
-        )
+        self._fails(why)
+        self._lead = self._make(no_tools(why))
+
+
+def no_tools(why: str) -> str:
+    return (
+        f"The lead's tool calls do not work here ({why}), so it was asked under a schema: {SETTLE}."
+    )

@@ -80,8 +80,10 @@ async def conclude(inquiry: Inquiry, on_text: OnText | None) -> Conclusion:
     evidence = assemble(inquiry.scope, selections, limit, inquiry.tokenizer)
     if not evidence.blocks:
         text = NOT_IN_DOCUMENT if inquiry.scope.indexes else NOTHING_INDEXED
+        text = SPENT_FIRST if inquiry.spent else text
         return Conclusion(True, VerifiedAnswer(text, (), 0), evidence)
-    if inquiry.lead.answer_from == "lead":
+    # Where the budget ended the rounds, the answering call that it keeps is made in any case.
+    if inquiry.lead.answer_from == "lead" and (inquiry.conclusion or not inquiry.spent):
         return _own_words(inquiry, standing, evidence)
     trusted = inquiry.concluded and not inquiry.contested
     answerer = inquiry.agents.answerer(inquiry.conclusion if trusted else "")
@@ -108,6 +110,7 @@ def _own_words(inquiry: Inquiry, standing: Sequence[Finding], evidence: Evidence
     return Conclusion(False, replace(verified, text=verified.text + marks), evidence)
 
 
+SPENT_FIRST = "The budget of this run was spent before anything was found."
 NO_ANSWER = "The lead came to no answer in {} rounds."
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from hmars.errors import CallFailed
 from hmars.model import Answer, Failure, Ledger, Progress, Round, Seconds, Usage
@@ -33,6 +34,7 @@ FORMS = (
 )
 ANSWER_NOW = "Answer now, in the form you were told, with what has been found."
 LAST_ROUND = f"No more queries can be asked. {ANSWER_NOW}"
+SPENT = f"The budget is spent, so no more queries can be asked. {ANSWER_NOW}"
 FULL = f"There is no room for more findings, so no more queries can be asked. {ANSWER_NOW}"
 
 
@@ -56,8 +58,8 @@ async def ask_lead(
 ) -> LeadResult:
     """Answer `question` in rounds from the documents of `scope`, with proof and cost.
 
-    A failed reader or check never raises; a lead that fails ends the rounds, and what was found by
-    then is answered from. All of it is in the ledger.
+    A failed reader or check never raises; a lead that fails ends the rounds, and so does a budget
+    that is spent; what was found by then is answered from. All of it is in the ledger.
 
     Raises:
         CallFailed: the answering call itself failed.
@@ -86,7 +88,7 @@ async def ask_lead(
     ledger = _ledger(inquiry, conclusion)
     ended = clock()
     answer = Answer(
-        answer=_with_failed_readings(inquiry, conclusion, ledger),
+        answer=_with_unread(inquiry, conclusion, ledger),
         abstained=conclusion.abstained,
         citations=conclusion.verified.citations,
         evidence=conclusion.evidence.spans,
@@ -108,12 +110,12 @@ async def ask_lead(
 
 async def _rounds(inquiry: Inquiry) -> None:
     """Let the lead take turns until its answer stands or a limit is reached."""
-    lead, settings = inquiry.agents.lead, inquiry.lead
-    for number in range(1, settings.max_rounds + 1):
-        full = lead.tokens + settings.turn_room > settings.max_context_tokens
-        last = full or number == settings.max_rounds
-        if last:
-            lead.tell(FULL if full else LAST_ROUND)
+    lead = inquiry.agents.lead
+    for number in range(1, inquiry.lead.max_rounds + 1):
+        limit = _limit(inquiry, number)
+        last = limit is not None
+        if limit is not None:
+            lead.tell({"budget": SPENT, "context": FULL, "rounds": LAST_ROUND}[limit])
         began = inquiry.clock()
         try:
             decision = await lead.decide()
@@ -128,9 +130,19 @@ async def _rounds(inquiry: Inquiry) -> None:
             inquiry.rounds.append(await ask_round(inquiry, number, decision, began))
         else:
             _useless(inquiry, decision, began, last=last)
-        if last:
-            inquiry.ending = "context" if full else "rounds"
+        if limit is not None:
+            inquiry.ending = limit
             return
+
+
+def _limit(inquiry: Inquiry, number: int) -> Literal["budget", "context", "rounds"] | None:
+    """Why this turn is the last, if it is."""
+    settings = inquiry.lead
+    if inquiry.spent:
+        return "budget"
+    if inquiry.agents.lead.tokens + settings.turn_room > settings.max_context_tokens:
+        return "context"
+    return "rounds" if number == settings.max_rounds else None
 
 
 async def _answered(inquiry: Inquiry, answer: str, began: float, *, last: bool) -> bool:
@@ -147,6 +159,10 @@ async def _answered(inquiry: Inquiry, answer: str, began: float, *, last: bool) 
 
 
 def _lead_failed(inquiry: Inquiry, error: CallFailed, began: float) -> None:
+    if error.problem == "budget":  # which is what was asked for and no failure
+        inquiry.ending = "budget"
+        inquiry.book.note_once(str(error))
+        return
     inquiry.ending = "failed"
     inquiry.book.failures.append(Failure(stage="lead", problem=error.problem, reason=str(error)))
     inquiry.rounds.append(
@@ -171,6 +187,8 @@ def _ledger(inquiry: Inquiry, conclusion: Conclusion) -> Ledger:
     # A mid-agent that fails for every query fails in the same words: one entry says it.
     inquiry.book.failures = list(dict.fromkeys(inquiry.book.failures))
     inquiry.reads.close_into(inquiry.book)
+    if inquiry.reads.refusal:
+        inquiry.book.note_once(inquiry.reads.refusal)
     inquiry.book.notes.extend(_notes(inquiry))
     rejected = sum(item.rejected_quotes for item in inquiry.rounds)
     return inquiry.book.close(
@@ -183,15 +201,18 @@ def _notes(inquiry: Inquiry) -> list[str]:
     """What a reader of the ledger should know of the rounds."""
     notes = list(inquiry.agents.lead.notes)
     turns = len(inquiry.rounds)
+    after = "1 round" if turns == 1 else f"{turns} rounds"
     ending = {
-        "rounds": f"The lead gave no answer in {turns} rounds.",
-        "context": f"The lead's context was full after {turns} rounds, and it gave no answer.",
+        "rounds": f"The lead gave no answer in {after}.",
+        "context": f"The lead's context was full after {after}, and it gave no answer.",
+        "budget": f"The budget was spent after {after}, and the lead gave no answer.",
         "failed": f"The lead's call failed in round {turns}; the answer rests on what was found.",
     }.get(inquiry.ending)
     left_out = sum(item.left_out for item in inquiry.rounds)
     refuted = sum(verdict == "mismatch" for verdict in inquiry.verdicts.values())
     counted = [
         (inquiry.reads.failed, f"of {inquiry.reads.total} readings failed."),
+        (inquiry.reads.skipped, f"of {inquiry.reads.total} readings were left out for the budget."),
         (left_out, "findings did not fit what the lead was told."),
         (refuted, "quotations are about another than is meant and were left out."),
         (inquiry.unchecked, "quotations could not be checked for whom they are about."),
@@ -203,13 +224,17 @@ def _notes(inquiry: Inquiry) -> list[str]:
     return notes
 
 
-def _with_failed_readings(inquiry: Inquiry, conclusion: Conclusion, ledger: Ledger) -> str:
-    """The answer's text with its caveats; a region that was selected may hide failed readings."""
+def _with_unread(inquiry: Inquiry, conclusion: Conclusion, ledger: Ledger) -> str:
+    """The answer's text with its caveats; a region that was selected may hide what was not read."""
     text = with_caveats(conclusion.verified, ledger, conclusion.abstained)
-    hidden = inquiry.reads.failed and not (ledger.failed or ledger.truncated)
-    if hidden:
-        text += (
-            f"\n\nNote: {inquiry.reads.failed} of {inquiry.reads.total} readings failed; "
-            "this answer may be incomplete."
-        )
+    reads = inquiry.reads
+    hidden: list[str] = []
+    if reads.failed and not (ledger.failed or ledger.truncated):
+        hidden.append(f"{reads.failed} of {reads.total} readings failed")
+    if reads.skipped and not ledger.skipped:
+        hidden.append(f"{reads.skipped} of {reads.total} readings were left out for the budget")
+    elif inquiry.ending == "budget" and not ledger.skipped:
+        hidden.append("the budget was spent before the lead came to an answer")
+    for words in hidden:
+        text += f"\n\nNote: {words}; this answer may be incomplete."
     return text

@@ -13,10 +13,11 @@ from hmars.model import Role
 from hmars.prompts import Prompt, PromptedModel, PromptLibrary, boundary, defuse
 from hmars.query.agents import QueryAgents, Scope
 from hmars.query.lead.agents import Lead, LeadAgents, LeadAskSettings, Reader
-from hmars.query.lead.auto import AutoLead
+from hmars.query.lead.auto import AutoLead, no_tools
 from hmars.query.lead.concluding import DraftedAnswerer
 from hmars.query.lead.dialogue import Dialogue
 from hmars.query.lead.grep import GrepReader
+from hmars.query.lead.kept import ActionMemory
 from hmars.query.lead.readers import ModelReader
 from hmars.query.lead.schemed import SchemaLead
 from hmars.query.lead.tooled import ToolLead
@@ -25,6 +26,8 @@ from hmars.settings import LeadSettings, Profile
 from hmars.tokens import Tokenizer
 
 NEEDED: tuple[Role, ...] = ("lead", "read")
+HINTED: tuple[Role, ...] = ("lead", "read", "broadcast", "answer")
+UNHINTED: tuple[Role, ...] = ("lead", "read", "answer")
 MARKS = ("$question", "{question}")
 
 
@@ -56,8 +59,10 @@ def model_lead_agents(
     tokenizer: Tokenizer,
     scope: Scope,
     guide: QueryAgents,
+    actions: ActionMemory | None = None,
 ) -> LeadAgents:
-    """Agents that ask models, for one question. `guide` are those of the single query.
+    """Agents that ask models, for one question. `guide` are those of the single query; `actions`
+    knows what earlier questions found out.
 
     Raises:
         ConfigError: a role is missing, or a prompt file cannot be used.
@@ -67,10 +72,11 @@ def model_lead_agents(
         exact = profile.tokenizer.exact and role != "answer"
         return PromptedModel(role, models(role), prompts.get(name), tokenizer, exact)
 
+    actions = actions or ActionMemory()
     grep = profile.read.mode == "grep"
     return LeadAgents(
-        lead=_lead(question, profile, models("lead"), prompts, tokenizer, scope),
-        reader=_reader(profile, models("read"), prompts, tokenizer),
+        lead=_lead(question, profile, models("lead"), prompts, tokenizer, scope, actions),
+        reader=_reader(profile, models("read"), prompts, tokenizer, actions),
         answerer=lambda draft: DraftedAnswerer(prompted("answer", "lead_answer"), draft),
         verifier=ModelVerifier(prompted("read", "verify_quote")) if profile.lead.verify else None,
         guide=guide if profile.lead.hints else None,
@@ -85,6 +91,7 @@ def _lead(
     prompts: PromptLibrary,
     tokenizer: Tokenizer,
     scope: Scope,
+    actions: ActionMemory,
 ) -> Lead:
     settings = profile.lead
 
@@ -106,18 +113,33 @@ def _lead(
 
     if settings.actions == "schema":
         return schemed()
+    why = actions.broken(profile, "lead")
+    if settings.actions == "auto" and why is not None:
+        return schemed(no_tools(f"found by an earlier question: {why}"))
     tooled = ToolLead(dialogue("lead_ask_tools"), settings.max_turn_tokens)
-    return AutoLead(tooled, schemed) if settings.actions == "auto" else tooled
+    if settings.actions == "tools":
+        return tooled
+    return AutoLead(
+        tooled,
+        schemed,
+        works=lambda: actions.works(profile, "lead"),
+        fails=lambda why: actions.fails(profile, "lead", why),
+    )
 
 
 def _reader(
-    profile: Profile, model: ChatModel, prompts: PromptLibrary, tokenizer: Tokenizer
+    profile: Profile,
+    model: ChatModel,
+    prompts: PromptLibrary,
+    tokenizer: Tokenizer,
+    actions: ActionMemory,
 ) -> Reader:
     exact = profile.tokenizer.exact
     if profile.read.mode != "grep":
         prompt = prompts.get("read_window")
         return ModelReader(PromptedModel("read", model, prompt, tokenizer, exact))
-    with_tools = profile.lead.actions != "schema"
+    known = profile.lead.actions == "auto" and actions.broken(profile, "read") is not None
+    with_tools = profile.lead.actions != "schema" and not known
     name = "read_search_tools" if with_tools else "read_search_schema"
     return GrepReader(
         model, prompts.get(name), tokenizer, profile.read.grep_steps, with_tools=with_tools
@@ -125,7 +147,7 @@ def _reader(
 
 
 def lead_roles(profile: Profile) -> tuple[Role, ...]:
-    """The roles whose prompts have a size to be checked before a question is asked.
+    """The roles that a question to the lead asks.
 
     Raises:
         ConfigError: the profile has models, but none for the lead or its readers.
@@ -136,8 +158,7 @@ def lead_roles(profile: Profile) -> tuple[Role, ...]:
                 f"The profile '{profile.name}' has no model for the role '{role}': add "
                 f"[roles.{role}] with endpoint and model, as in the profile 'lead'."
             )
-    reading: tuple[Role, ...] = () if profile.read.mode == "grep" else ("read",)
-    return ("answer", *reading)
+    return HINTED if profile.lead.hints else UNHINTED
 
 
 def own_prompt(prompt: Prompt, settings: LeadSettings) -> Prompt:

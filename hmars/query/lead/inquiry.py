@@ -17,8 +17,8 @@ from hmars.query.pipeline import Clock
 from hmars.settings import LeadSettings
 from hmars.tokens import Tokenizer
 
-Ending = Literal["answered", "rounds", "context", "failed", "empty"]
-"""Why the rounds ended; `rounds` and `context`: the limit was reached without an answer."""
+Ending = Literal["answered", "rounds", "context", "budget", "failed", "empty"]
+"""Why the rounds ended; `rounds`, `context`, `budget`: the limit was reached without an answer."""
 
 ABSTENTIONS = frozenset(
     {
@@ -109,6 +109,11 @@ class Inquiry:
     def standing(self) -> list[Finding]:
         """All findings but the refuted ones."""
         return [item for item in self.judged(self.found) if item.verdict != "mismatch"]
+
+    @property
+    def spent(self) -> bool:
+        """The budget did not reach for a reading, or for a turn of the lead."""
+        return bool(self.reads.refused) or self.ending == "budget"
 
     def earlier(self, query: str) -> Asked | None:
         return self.asked.get(normal(query))

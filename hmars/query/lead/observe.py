@@ -24,12 +24,14 @@ MOST_FACTS = 16
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What came of one query: findings with verified quotations, and how many readers failed."""
+    """What came of one query: findings with verified quotations, how many readers failed, and how
+    many the budget did not reach."""
 
     query: str
     findings: tuple[Finding, ...] = ()
     readers: int = 0
     failed: int = 0
+    skipped: int = 0
     rejected: int = 0
 
 
@@ -113,10 +115,15 @@ def _told(
         entries["left_out"] = f"{left_out} less certain findings did not fit; ask more narrowly."
     if gathered.failed:
         entries["failed"] = failed_text(gathered)
+    if gathered.skipped:
+        entries["not_asked"] = skipped_text(gathered)
     return json.dumps(entries, ensure_ascii=False)
 
 
 def _nothing(gathered: Gathered) -> str:
+    if gathered.skipped:
+        words = [skipped_text(gathered), failed_text(gathered) if gathered.failed else ""]
+        return f"{NOTHING} But {' '.join(word for word in words if word)}"
     if gathered.failed == gathered.readers and gathered.failed:
         return f"No agent could be asked: {failed_text(gathered)}"
     if gathered.failed:
@@ -129,6 +136,13 @@ def failed_text(gathered: Gathered) -> str:
     return (
         f"{gathered.failed} of {gathered.readers} readers failed: what their parts of the text say "
         "is not known. The same query asks them once more."
+    )
+
+
+def skipped_text(gathered: Gathered) -> str:
+    return (
+        f"{gathered.skipped} of {gathered.readers} readers were not asked, because the budget is "
+        "spent: what their parts of the text say is not known."
     )
 
 

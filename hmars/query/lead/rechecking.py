@@ -20,7 +20,8 @@ async def recheck(inquiry: Inquiry) -> str:
     """Check what the lead has been told and nobody has checked yet.
 
     Returns what the lead must know of quotations that are about somebody or something else; empty
-    where the answer may stand. A check that fails refutes nothing and is counted.
+    where the answer may stand. A check that fails, or that the budget does not reach, refutes
+    nothing and is counted.
 
     Raises:
         EndpointError: the readers' endpoint cannot serve any call.
@@ -75,6 +76,9 @@ async def _checked(
         try:
             return await verifier.check(Check(inquiry.question, finding, page, facts_of(others)))
         except CallFailed as error:
+            if error.problem == "budget":
+                inquiry.book.note_once(str(error))
+                return None
             inquiry.book.failures.append(
                 Failure(
                     stage="verify",

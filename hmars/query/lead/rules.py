@@ -141,13 +141,18 @@ class ChainAnswerer:
 
 
 def extractive_lead_agents(
-    question: str, scope: Scope, agents: QueryAgents, window_tokens: int
+    question: str,
+    scope: Scope,
+    agents: QueryAgents,
+    window_tokens: int,
+    index: SentenceIndex | None = None,
 ) -> LeadAgents:
     """The lead, readers and answerer of the profile without models.
 
-    `agents` are those of the single query. There is nobody to verify whom a passage is about.
+    `agents` are those of the single query, `index` that of an earlier question on the same scope.
+    There is nobody to verify whom a passage is about.
     """
-    index = SentenceIndex(windows_of(scope, window_tokens), Terms())
+    index = index or SentenceIndex(windows_of(scope, window_tokens), Terms())
     lead = RuleLead(question)
     answerer = ChainAnswerer(lead, index, agents.answerer)
     return LeadAgents(

@@ -40,9 +40,10 @@ class ReadBook:
 
     A region is *selected* if any of its windows gave a finding whose quotation is verified, in any
     round. Else it is *failed* (or *truncated*, where all its failures are cut prompts or replies)
-    if a reading of it failed and was not made good by asking the same query again. Else it has
-    *abstained*: every reading that was asked of it came back, and none found anything. A region
-    that was asked nothing is *skipped*, a blank one has abstained.
+    if a reading of it failed and was not made good by asking the same query again. Else it is
+    *skipped* if it was asked nothing, or the budget did not reach for a reading of it. Else it has
+    *abstained*: every reading that was asked of it came back, and none found anything. A blank
+    region has abstained.
     """
 
     found: set[RegionKey] = field(default_factory=set[RegionKey])
@@ -51,6 +52,10 @@ class ReadBook:
         default_factory=dict[tuple[str, int], tuple[RegionKey, CallFailed]]
     )
     """By query and window: the failures that still stand."""
+    refused: dict[RegionKey, int] = field(default_factory=dict[RegionKey, int])
+    """How many readings of a region the budget did not reach."""
+    refusal: str = ""
+    """What the budget said to them."""
 
     @property
     def failed(self) -> int:
@@ -58,14 +63,23 @@ class ReadBook:
         return len(self.failures)
 
     @property
+    def skipped(self) -> int:
+        """Readings that the budget did not reach."""
+        return sum(self.refused.values())
+
+    @property
     def total(self) -> int:
-        return sum(self.asked.values())
+        return sum(self.asked.values()) + self.skipped
 
     def failed_windows(self, query: str) -> set[int]:
         return {agent for asked, agent in self.failures if asked == normal(query)}
 
     def enter(self, query: str, window: Window, outcome: Sequence[Finding] | CallFailed) -> None:
         region = (window.document, window.region)
+        if isinstance(outcome, CallFailed) and outcome.problem == "budget":
+            self.refused[region] = self.refused.get(region, 0) + 1
+            self.refusal = str(outcome)
+            return
         self.asked[region] = self.asked.get(region, 0) + 1
         if isinstance(outcome, CallFailed):
             self.failures[normal(query), window.agent] = (region, outcome)
@@ -92,7 +106,8 @@ class ReadBook:
         if errors:
             cut = all(error.problem in CUT for error in errors)
             return "truncated" if cut else "failed"
-        return "abstained" if blank or key in self.asked else "skipped"
+        read = key in self.asked and key not in self.refused
+        return "abstained" if blank or read else "skipped"
 
 
 def _failure(key: RegionKey, errors: Sequence[CallFailed], asked: int) -> Failure:
@@ -143,10 +158,10 @@ async def scatter(
 
     outcomes = await fan_out(tasks, read, workers=workers)
     found: list[list[Finding]] = [[] for _ in orders]
-    failed, rejected = [0] * len(orders), [0] * len(orders)
+    failed, skipped, rejected = ([0] * len(orders) for _ in range(3))
     for (number, _), outcome in zip(tasks, outcomes, strict=True):
         if isinstance(outcome, CallFailed):
-            failed[number] += 1
+            (skipped if outcome.problem == "budget" else failed)[number] += 1
         else:
             found[number].extend(outcome[0])
             rejected[number] += outcome[1]
@@ -156,6 +171,7 @@ async def scatter(
             findings=tuple(found[number]),
             readers=len(order.windows),
             failed=failed[number],
+            skipped=skipped[number],
             rejected=rejected[number],
         )
         for number, order in enumerate(orders)

@@ -17,6 +17,8 @@ nowhere weighs most, so a query for what the text does not speak of finds nothin
 CLOSE = 0.7
 """How close to the best sentence of its window another must score to be reported too."""
 MOST = 2
+QUERIES_KEPT = 16
+"""Whose scores are kept: more than one question asks."""
 
 
 @dataclass
@@ -75,6 +77,8 @@ class SentenceIndex:
         self, query: str, weights: dict[str, float]
     ) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
         if query not in self._scores:
+            if len(self._scores) == QUERIES_KEPT:
+                del self._scores[next(iter(self._scores))]
             self._scores[query] = self._bm25.scores(dict.fromkeys(weights, 1.0))
         return self._scores[query]
 
