@@ -103,7 +103,9 @@ class PointwiseSelector:
                 ) from None
 
         pages = [page for page in region.pages if page.text.strip()]
-        # The first page warms what all of the region begin with; then the rest at once.
+        # The first page warms what all prompts begin with; then the rest at once. The page stands
+        # before the card: llama.cpp gives the kept state of one prompt away to any other that
+        # shares a quarter of it, and a page would have to be read again for every question.
         scores = [await score(page) for page in pages[:1]]
         scores += await fan_out(pages[1:], score, workers=AT_ONCE)
         return RegionSelection(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from os.path import commonprefix
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from hmars.model import MemoryCard
 from hmars.prompts import PromptedModel, PromptLibrary
 from hmars.query.agents import Guidance, RegionSelection, SelectedPage
 from hmars.query.pointwise import Cutter, PointwiseSelector, page_score
+from hmars.settings import load_profile
 from hmars.tokens import load_tokenizer
 from tests.support import make_index
 
@@ -59,11 +61,22 @@ async def test_every_page_is_asked_alone_with_card_and_guidance_and_the_question
     assert [choice.page.index for choice in found.pages] == [1, 2]
     texts = [request.messages[-1].content for request in model.requests]
     for text, page in zip(texts, ("one lamp", "two lamps"), strict=True):
-        order = ["SUMMARY", page, "how many?", "about LAMPS", "look for a NUMBER"]
+        order = [page, "SUMMARY", "how many?", "about LAMPS", "look for a NUMBER"]
         places = [text.index(part) for part in order]
         assert places == sorted(places)
     assert {request.max_tokens for request in model.requests} == {1}
     assert len({request.affinity for request in model.requests}) == 1
+
+
+async def test_pages_share_less_than_a_quarter_of_their_prompts() -> None:
+    """llama.cpp gives a kept prompt away to any other that begins with a quarter of it."""
+    size = load_profile("embedded").partition.page_tokens
+    long_card = MemoryCard(summary="What it is about, at some length. " * 40, author="test")
+    index = make_index([[f"{name} " * (size * 3 // 4) for name in ("lamp", "ship")]])
+    model = FakeModel(lambda request: says(("yes", -1.0), ("no", -1.0)))
+    await selector(model).select("how many?", index.regions[0], long_card, GUIDANCE)
+    first, second = ("".join(m.content for m in request.messages) for request in model.requests)
+    assert len(commonprefix([first, second])) < 0.25 * min(len(first), len(second))
 
 
 async def test_the_first_page_of_a_region_is_answered_before_the_others_are_asked() -> None:
