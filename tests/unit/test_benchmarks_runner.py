@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import systems
+from benchmarks.__main__ import main
 from benchmarks.bench import Bench, Outcome, Passed
 from benchmarks.check import differences, means
 from benchmarks.embeddings import Vectors
@@ -50,7 +51,7 @@ class HashEmbedder:
         return vectors / lengths, list(range(len(texts)))
 
 
-def profile_for(base_url: str) -> Profile:
+def profile_for(base_url: str, context_tokens: int = 32_000) -> Profile:
     return Profile.model_validate(
         {
             "name": "scripted",
@@ -58,7 +59,11 @@ def profile_for(base_url: str) -> Profile:
             "partition": {"page_tokens": 128, "region_tokens": 512},
             "endpoints": {"local": {"base_url": base_url, "retries": 0}},
             "roles": {
-                role: {"endpoint": "local", "model": "scripted-8b", "context_tokens": 32_000}
+                role: {
+                    "endpoint": "local",
+                    "model": "scripted-8b",
+                    "context_tokens": context_tokens,
+                }
                 for role in ROLES
             },
         }
@@ -111,6 +116,33 @@ async def test_every_system_answers_over_one_interface_and_counts_its_calls(
     assert "card" in records["hmars"]["build_usage"]
     assert "build_usage" not in records["parser"] or "card" not in records["parser"]["build_usage"]
     assert Path(write_report([tmp_path / "run"], tmp_path / "report")[1]).is_file()
+
+
+async def test_chunks_beyond_the_context_of_the_answer_model_are_cut_and_said(
+    tmp_path: Path,
+) -> None:
+    with ScriptedServer(models=MODELS) as server:
+        profile = profile_for(server.base_url, context_tokens=2_600)
+        await run(settings_for(tmp_path / "run", ("bm25", "full-context"), profile))
+    for record in records_of(tmp_path / "run"):
+        room = 2_600 - 1_024 - profile.roles["answer"].max_tokens
+        assert record["evidence_tokens"] == room
+        (note,) = record["notes"]
+        assert note.startswith(f"truncated: {room} of ")
+
+
+async def test_one_command_runs_several_suites_and_writes_their_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "run --suite cumulative,ruler --systems bm25 --retrieval-only --budgets 200 --limit 1"
+    words = [*line.split(), "--lengths", "1", "--report", "--out", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["benchmarks", *words])
+    assert await asyncio.to_thread(main) == 0
+    assert (tmp_path / "cumulative" / "report.md").is_file()
+    assert (tmp_path / "ruler" / "index.html").is_file()
+    monkeypatch.setattr("sys.argv", ["benchmarks", *words, "--suite", "ruler,nothing"])
+    assert await asyncio.to_thread(main) == 2
+    assert "There is no suite 'nothing'" in capsys.readouterr().err
 
 
 async def test_a_run_goes_on_without_asking_again_what_was_answered(tmp_path: Path) -> None:
