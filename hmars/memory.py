@@ -200,7 +200,7 @@ class Memory(Closing):
         scope = await load_scope(
             self._store, self.namespace, document, tokenizer, self.profile.name, as_of
         )
-        models, usage = await self._pool.run(self._asker.roles(driver), budget)
+        models, usage = await self._pool.run(self._asker.roles(driver), budget, scope.tokens)
         if models is not None:
             question = as_of_question(question, as_of)
         call = Call(

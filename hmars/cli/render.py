@@ -121,12 +121,19 @@ def cost_text(usage: Mapping[str, Usage], seconds: float) -> str:
         return f"Cost: no model calls; {seconds:.1f} s."
     parts: list[str] = []
     for role, cost in usage.items():
-        cached = f", {cost.cached_tokens:,} cached" if cost.cached_tokens else ""
-        parts.append(
-            f"{role} {plural(cost.calls, 'call')} "
-            f"({cost.prompt_tokens:,} tokens in{cached}, {cost.completion_tokens:,} out)"
-        )
+        parts.append(f"{role} {plural(cost.calls, 'call')} ({_spent(cost)})")
     return f"Cost: {'; '.join(parts)}; {seconds:.1f} s."
+
+
+def _spent(cost: Usage) -> str:
+    """Tokens of the calls, and the replies for which none had to be made."""
+    kept = cost.paths.get("cache_hit", 0)
+    said = [f"{plural(kept, 'reply')} kept from before"] if kept else []
+    if cost.calls:
+        cached = f", {cost.cached_tokens:,} cached" if cost.cached_tokens else ""
+        tokens = f"{cost.prompt_tokens:,} tokens in{cached}, {cost.completion_tokens:,} out"
+        said.insert(0, tokens)
+    return "; ".join(said) or "nothing asked"
 
 
 def report_text(report: IndexReport) -> str:

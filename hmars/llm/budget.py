@@ -89,7 +89,11 @@ class Spending:
         profile: Profile,
         roles: tuple[Role, ...],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        evidence_tokens: int | None = None,
     ) -> None:
+        """`evidence_tokens`: what can be put before the answer model at most, where that is less
+        than the profile allows."""
         self._budget = budget
         self._profile = profile
         self._clock = clock
@@ -111,7 +115,10 @@ class Spending:
             self._answer_calls = 1
             settings = profile.roles["answer"]
             if settings.price is not None:
-                prompt = profile.answer.max_prompt_tokens + INSTRUCTIONS
+                evidence = profile.answer.max_prompt_tokens
+                if evidence_tokens is not None:
+                    evidence = min(evidence, evidence_tokens)
+                prompt = evidence + INSTRUCTIONS
                 longest = Usage(prompt_tokens=prompt, completion_tokens=settings.max_tokens)
                 self._answer_cost = cost_of(longest, settings.price)
 
@@ -161,8 +168,10 @@ class Spending:
             "--max-seconds": self._budget.max_seconds,
         }
         said = ", ".join(f"{name} {limit:g}" for name, limit in limits.items() if limit is not None)
+        if self._budget.max_cost is not None and self._answer_cost:
+            said += f", of which {self._answer_cost:.4f} is kept for the answer"
         return CallFailed(
-            f"The budget of this run ({said}) does not reach for this call of role '{role}'.",
+            f"The budget of this run ({said}) was spent before everything was asked.",
             problem="budget",
             role=role,
             usage=Usage(),

@@ -49,13 +49,17 @@ class ModelPool:
         self._engines: EmbeddedEngines | None = None
 
     async def run(
-        self, roles: Sequence[Role], budget: Budget | None = None
+        self,
+        roles: Sequence[Role],
+        budget: Budget | None = None,
+        evidence_tokens: int | None = None,
     ) -> tuple[Models | None, SpentSoFar]:
         """The models of one run and what they have spent; no models in an extractive profile.
 
         Args:
             roles: that the run will use.
             budget: what it may spend; what is beyond fails with the problem `budget`.
+            evidence_tokens: of the whole scope; no answer can be written from more.
 
         Raises:
             ConfigError: an endpoint cannot be used, or a prompt of these roles cannot fit it.
@@ -67,7 +71,9 @@ class ModelPool:
         stack = await self._stack()
         await check_fit(stack, self.profile, needs(self.profile, roles))
         recorder = stack.new_recorder(self._log)
-        spending = Spending(budget, self.profile, tuple(roles)) if budget else None
+        spending = None
+        if budget:
+            spending = Spending(budget, self.profile, tuple(roles), evidence_tokens=evidence_tokens)
 
         def model(role: Role) -> ChatModel:
             watched = self._watch.wrap(stack.model(role, recorder))

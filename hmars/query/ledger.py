@@ -11,6 +11,7 @@ from hmars.model import Failure, Ledger
 from hmars.query.agents import Scope
 
 Outcome = Literal["selected", "abstained", "failed", "truncated", "skipped"]
+UNREAD: tuple[Outcome, ...] = ("failed", "truncated", "skipped")
 RegionKey = tuple[str, int]
 
 
@@ -26,6 +27,11 @@ class LedgerBook:
     floored: int = 0
     """Pages scored although the model did not offer both yes and no."""
     read_whole: bool = False
+
+    @property
+    def unread(self) -> bool:
+        """A region could not be read, so that what was not found may still be there."""
+        return any(outcome in UNREAD for outcome in self.outcomes.values())
 
     def enter(self, key: RegionKey, outcome: Outcome) -> None:
         if key in self.outcomes:

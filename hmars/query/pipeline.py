@@ -25,6 +25,7 @@ from hmars.query.ledger import LedgerBook
 from hmars.tokens import Tokenizer
 
 NOT_IN_DOCUMENT = "The answer is not in the document."
+NOT_IN_WHAT_WAS_READ = "The answer is not in what could be read."
 NOTHING_INDEXED = "Nothing is indexed here yet, so there is nothing to answer from."
 
 Clock = Callable[[], float]
@@ -76,7 +77,8 @@ async def ask(
     evidence = assemble(scope, selections, settings.max_evidence_tokens, tokenizer)
     if on_progress is not None:
         on_progress(Progress("answer", 0, 1))
-    abstained, verified = await _answer(question, scope, agents, evidence, on_text)
+    absent = NOT_IN_WHAT_WAS_READ if book.unread else NOT_IN_DOCUMENT
+    abstained, verified = await _answer(question, scope, agents, evidence, on_text, absent)
     ledger = book.close(pages_left_out=evidence.left_out, rejected_quotes=verified.rejected)
     ended = clock()
     return Answer(
@@ -108,15 +110,16 @@ async def _answer(
     agents: QueryAgents,
     evidence: Evidence,
     on_text: OnText | None,
+    absent: str,
 ) -> tuple[bool, VerifiedAnswer]:
     """The verified answer, and whether it is an abstention. Without evidence nobody is asked."""
     if not evidence.blocks:
-        text = NOT_IN_DOCUMENT if scope.indexes else NOTHING_INDEXED
+        text = absent if scope.indexes else NOTHING_INDEXED
         return True, VerifiedAnswer(text, (), 0)
     draft = await agents.answerer.answer(question, evidence.blocks, on_text)
     verified = verify(draft, evidence.blocks, scope)
     if draft.abstained:
-        return True, VerifiedAnswer(verified.text or NOT_IN_DOCUMENT, (), verified.rejected)
+        return True, VerifiedAnswer(verified.text or absent, (), verified.rejected)
     return False, verified
 
 

@@ -86,6 +86,7 @@ async def test_a_total_failure_of_selection_does_not_read_as_an_empty_document()
     answer = await run(FakeAgents(select))
     assert answer.abstained
     assert answer.ledger.failed == 40
+    assert answer.answer.startswith("The answer is not in what could be read.")
     assert "40 of 40 regions could not be read" in answer.answer
     assert not answer.ledger.ok
 

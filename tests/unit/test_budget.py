@@ -85,6 +85,20 @@ async def test_money_is_never_passed_and_replies_shorter_than_feared_leave_room(
     assert found.count("ok") == 6
 
 
+async def test_a_short_text_keeps_less_for_its_answer_and_a_refusal_says_how_much() -> None:
+    one = Usage(calls=1, prompt_tokens=1000, completion_tokens=10)
+    limit = cost_of(one, PriceSettings(**PRICE)) + 0.0027
+    model = FakeModel(lambda _: reply(one))
+    long = Spending(Budget(max_cost=limit), profile(), ROLES)
+    short = Spending(Budget(max_cost=limit), profile(), ROLES, evidence_tokens=10)
+    with pytest.raises(CallFailed, match=r"of which 0\.0030 is kept for the answer"):
+        await long.wrap(model).complete(request())
+    with pytest.raises(CallFailed, match=r"of which 0\.0024 is kept for the answer"):
+        await short.wrap(model).complete(request())
+    roomy = Spending(Budget(max_cost=limit + 0.001), profile(), ROLES, evidence_tokens=10)
+    await roomy.wrap(model).complete(request())
+
+
 async def test_time_that_is_over_refuses_without_asking() -> None:
     now = [0.0]
     spending = Spending(Budget(max_seconds=10), profile(), ROLES, clock=lambda: now[0])

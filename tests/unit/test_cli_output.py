@@ -11,7 +11,8 @@ from rich.console import Console
 
 from hmars.cli import output
 from hmars.cli.output import HEARTBEAT_SECONDS, SECONDS_BETWEEN_LINES, ProgressDisplay
-from hmars.model import WAITING, Progress
+from hmars.cli.render import cost_text
+from hmars.model import WAITING, Progress, Usage
 
 
 def plain() -> ProgressDisplay:
@@ -59,3 +60,12 @@ def test_a_wait_before_anything_is_done_is_told_alone(
     monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
     plain()(Progress(WAITING, 0, 0, "waiting for rate limit, 9 s left"))
     assert capsys.readouterr().err == "waiting for rate limit, 9 s left\n"
+
+
+def test_replies_that_cost_nothing_are_told_as_kept_and_not_as_calls_of_no_tokens() -> None:
+    kept = Usage(paths={"cache_hit": 2})
+    some = Usage(calls=16, prompt_tokens=8712, completion_tokens=80, paths={"cache_hit": 1})
+    assert cost_text({"answer": kept, "read": some}, 0.25) == (
+        "Cost: answer 0 calls (2 replies kept from before); read 16 calls "
+        "(8,712 tokens in, 80 out; 1 reply kept from before); 0.2 s."
+    )

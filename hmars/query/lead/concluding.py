@@ -25,7 +25,7 @@ from hmars.query.evidence import Evidence, assemble
 from hmars.query.lead.inquiry import Inquiry
 from hmars.query.ledger import RegionKey
 from hmars.query.model_agents import AnswerReply, render_evidence
-from hmars.query.pipeline import NOT_IN_DOCUMENT, NOTHING_INDEXED
+from hmars.query.pipeline import NOT_IN_DOCUMENT, NOT_IN_WHAT_WAS_READ, NOTHING_INDEXED
 from hmars.query.streaming import AnswerStream
 
 NO_DRAFT = "(none)"
@@ -79,9 +79,7 @@ async def conclude(inquiry: Inquiry, on_text: OnText | None) -> Conclusion:
     limit = inquiry.settings.max_evidence_tokens
     evidence = assemble(inquiry.scope, selections, limit, inquiry.tokenizer)
     if not evidence.blocks:
-        text = NOT_IN_DOCUMENT if inquiry.scope.indexes else NOTHING_INDEXED
-        text = SPENT_FIRST if inquiry.spent else text
-        return Conclusion(True, VerifiedAnswer(text, (), 0), evidence)
+        return Conclusion(True, VerifiedAnswer(_without_evidence(inquiry), (), 0), evidence)
     # Where the budget ended the rounds, the answering call that it keeps is made in any case.
     if inquiry.lead.answer_from == "lead" and (inquiry.conclusion or not inquiry.spent):
         return _own_words(inquiry, standing, evidence)
@@ -90,8 +88,18 @@ async def conclude(inquiry: Inquiry, on_text: OnText | None) -> Conclusion:
     draft = await answerer.answer(inquiry.question, evidence.blocks, on_text)
     verified = verify(draft, evidence.blocks, inquiry.scope)
     if draft.abstained:
-        verified = VerifiedAnswer(verified.text or NOT_IN_DOCUMENT, (), verified.rejected)
+        text = verified.text or _without_evidence(inquiry)
+        verified = VerifiedAnswer(text, (), verified.rejected)
     return Conclusion(draft.abstained, verified, evidence)
+
+
+def _without_evidence(inquiry: Inquiry) -> str:
+    """Only who has read everything can say that it is not there."""
+    if not inquiry.scope.indexes:
+        return NOTHING_INDEXED
+    if inquiry.spent:
+        return NOT_IN_WHAT_WAS_READ if inquiry.reads.asked else SPENT_FIRST
+    return NOT_IN_WHAT_WAS_READ if inquiry.reads.failures else NOT_IN_DOCUMENT
 
 
 def _own_words(inquiry: Inquiry, standing: Sequence[Finding], evidence: Evidence) -> Conclusion:
@@ -110,7 +118,7 @@ def _own_words(inquiry: Inquiry, standing: Sequence[Finding], evidence: Evidence
     return Conclusion(False, replace(verified, text=verified.text + marks), evidence)
 
 
-SPENT_FIRST = "The budget of this run was spent before anything was found."
+SPENT_FIRST = "The budget of this run was spent before anything was read."
 NO_ANSWER = "The lead came to no answer in {} rounds."
 
 

@@ -226,15 +226,17 @@ def _notes(inquiry: Inquiry) -> list[str]:
 
 def _with_unread(inquiry: Inquiry, conclusion: Conclusion, ledger: Ledger) -> str:
     """The answer's text with its caveats; a region that was selected may hide what was not read."""
-    text = with_caveats(conclusion.verified, ledger, conclusion.abstained)
     reads = inquiry.reads
-    hidden: list[str] = []
+    unread: list[str] = []
     if reads.failed and not (ledger.failed or ledger.truncated):
-        hidden.append(f"{reads.failed} of {reads.total} readings failed")
-    if reads.skipped and not ledger.skipped:
-        hidden.append(f"{reads.skipped} of {reads.total} readings were left out for the budget")
+        unread.append(f"{reads.failed} of {reads.total} readings failed")
+    if reads.skipped:
+        # What was not reached are readings: for other queries their regions were read.
+        ledger = ledger.model_copy(update={"skipped": 0})
+        unread.append(f"{reads.skipped} of {reads.total} readings were left out for the budget")
     elif inquiry.ending == "budget" and not ledger.skipped:
-        hidden.append("the budget was spent before the lead came to an answer")
-    for words in hidden:
+        unread.append("the budget was spent before the lead came to an answer")
+    text = with_caveats(conclusion.verified, ledger, conclusion.abstained)
+    for words in unread:
         text += f"\n\nNote: {words}; this answer may be incomplete."
     return text

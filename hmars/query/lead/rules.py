@@ -6,6 +6,7 @@ hop further than a single query goes, and no more.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,7 +96,7 @@ class RuleLead:
         named = names(self._question).proper
         rest = self._question
         for name in named:
-            rest = rest.replace(name, " ")
+            rest = re.sub(rf"(?:\b[Tt]he\s+)?{re.escape(name)}", " ", rest)
         rest = " ".join(rest.split())
         fresh = [
             name
