@@ -36,7 +36,9 @@ def parser() -> argparse.ArgumentParser:
     add.add_argument("--limit", type=int, help="questions, spread over the sets of the suite")
     add.add_argument("--seed", type=int, default=0)
     add.add_argument("--lengths", default="", help="paragraphs, or thousands of words (ruler)")
-    add.add_argument("--sets", default="", help="only these data sets of the suite")
+    add.add_argument(
+        "--sets", default="", help="only these data sets; of one suite of several: SUITE/SET"
+    )
     add.add_argument("--together", type=int, default=1, help="questions a document (multihop)")
     add.add_argument(
         "--option", action="append", default=[], metavar="KEY=VALUE", help="of a loader: pack=2"
@@ -90,7 +92,7 @@ def _settings(
             limit=arguments.limit,
             seed=arguments.seed,
             lengths=tuple(int(length) for length in _listed(arguments.lengths)),
-            sets=_listed(arguments.sets),
+            sets=sets_of(arguments.sets, suite),
             together=arguments.together,
             extra=_options(arguments.option),
         ),
@@ -107,6 +109,12 @@ def _options(pairs: Sequence[str]) -> dict[str, str]:
         if "=" not in pair:
             raise ConfigError(f"--option takes KEY=VALUE, not '{pair}'.")
     return dict(pair.split("=", 1) for pair in pairs)
+
+
+def sets_of(text: str, suite: str) -> tuple[str, ...]:
+    """The sets that are meant for this suite."""
+    parts = [name.rpartition("/") for name in _listed(text)]
+    return tuple(name for of, _, name in parts if of in ("", suite))
 
 
 def _listed(text: str) -> tuple[str, ...]:

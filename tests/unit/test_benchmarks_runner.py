@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import systems
-from benchmarks.__main__ import main
+from benchmarks.__main__ import main, sets_of
 from benchmarks.bench import Bench, Outcome, Passed
 from benchmarks.check import differences, means
 from benchmarks.embeddings import Vectors
@@ -246,6 +246,12 @@ def _ruler() -> Sequence[Any]:
     from benchmarks import suites
 
     return list(suites.load("ruler", Options(limit=1, lengths=(1,))))
+
+
+def test_sets_may_be_meant_for_one_suite_of_several() -> None:
+    text = "locomo, evidence-breadth/cuad, multihop/2wiki"
+    assert sets_of(text, "multihop") == ("locomo", "2wiki")
+    assert sets_of(text, "evidence-breadth") == ("locomo", "cuad")
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,12 @@ def test_more_gold_than_a_shared_document_has_room_for_is_an_error() -> None:
         pack_together([question(), other_question()], POOL, 3, 0)
 
 
+def test_a_set_that_multihop_does_not_have_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "multihop").mkdir()
+    with pytest.raises(ConfigError, match="no set 'trivia': use hotpotqa, 2wiki, musique"):
+        list(multihop.load(Options(data=tmp_path, sets=("trivia",))))
+
+
 def test_order_changes_the_order_of_the_gold_and_nothing_else() -> None:
     logical = pack(question(4), POOL, 20, "order", "logical", 0)
     reverse = pack(question(4), POOL, 20, "order", "reverse", 0)

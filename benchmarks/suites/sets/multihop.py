@@ -96,6 +96,9 @@ def batched(questions: Sequence[Question], size: int) -> Iterator[Sequence[Quest
 def _sets(options: Options, control: Control) -> tuple[str, ...]:
     """The sets to read; HotpotQA does not say which paragraph reasoning needs first."""
     names = options.sets or SETS
+    unknown = sorted(set(names) - set(SETS))
+    if unknown:
+        raise ConfigError(f"This suite has no set '{unknown[0]}': use {', '.join(SETS)}.")
     return tuple(name for name in names if control != "order" or name != "hotpotqa")
 
 
