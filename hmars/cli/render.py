@@ -184,7 +184,29 @@ def estimate_text(estimate: Estimate) -> str:
             f"{role_estimate.completion_tokens:>10,} out" + _known(role_estimate)
             for role, role_estimate in roles.items()
         ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_unlearned(estimate)])
+
+
+def _unlearned(estimate: Estimate) -> list[str]:
+    """How far to trust the length of replies, where no earlier run has shown it."""
+    unknown = [
+        role
+        for roles in (estimate.index, estimate.question)
+        for role, item in roles.items()
+        if not item.learned
+    ]
+    if not unknown:
+        return []
+    index, question = (
+        sum(item.longest_completion_tokens for item in roles.values())
+        for roles in (estimate.index, estimate.question)
+    )
+    return [
+        f"  Replies of {', '.join(unknown)} are taken at a usual length, as this store holds no "
+        "earlier calls of these models.",
+        f"  Replies that all ran to max_tokens would be {index:,} tokens out to index and "
+        f"{question:,} for a question; one that is cut is asked for once more, with twice that.",
+    ]
 
 
 def _known(role: RoleEstimate) -> str:

@@ -24,8 +24,12 @@ HINTS_TOKENS = 250
 SELECTION_TOKENS = 120
 ANSWER_TOKENS = 300
 QUESTION_TOKENS = 30
+REASK_TOKENS = 300
+"""What a second request adds: the reason, how the first reply began, the schema."""
 CARD_IN_PROMPT = 0.85
 """Of the tokens a card was written in, as JSON, what it takes in a prompt."""
+LONGEST_CARD, LONGEST_MEMORY = 600, 1_200
+"""More than a card and a regional memory usually take in a prompt, however long the reply was."""
 CARD_OF_ONE_PAGE = 0.6
 """The same without its lines on single pages."""
 GUIDANCE_TOKENS = 3 * QUESTION_TOKENS
@@ -36,6 +40,10 @@ class RoleEstimate(Frozen):
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    longest_completion_tokens: int = 0
+    """If every reply ran to `max_tokens`, and none was asked for again."""
+    learned: bool = False
+    """Replies are taken at the length, and re-asks at the rate, of earlier runs of this store."""
     seconds: float | None = None
     """From the speed measured in earlier runs of this store; None where there were none."""
     cost: float | None = None
@@ -60,6 +68,7 @@ class Measured:
     """What earlier calls of one role and model were like."""
 
     calls: int
+    reasks: int
     completion_tokens: int
     seconds: float
     tokens: int
@@ -68,16 +77,22 @@ class Measured:
     def reply_tokens(self) -> int:
         return round(self.completion_tokens / self.calls)
 
+    @property
+    def attempts(self) -> float:
+        """Calls for each reply that was wanted: a model that is often asked again costs more."""
+        return self.calls / max(1, self.calls - self.reasks)
+
 
 def measured(history: Sequence[UsageRow], profile: Profile) -> dict[str, Measured]:
     """The history by role, of the models that the profile has now and of calls that were made."""
     models = {str(role): settings.model for role, settings in profile.roles.items()}
     found: dict[str, Measured] = {}
     for row in history:
-        if row.usage.calls and models.get(row.role) == row.model:
-            usage, known = row.usage, found.get(row.role, Measured(0, 0, 0.0, 0))
+        if row.usage.calls > row.usage.retries and models.get(row.role) == row.model:
+            usage, known = row.usage, found.get(row.role, Measured(0, 0, 0, 0.0, 0))
             found[row.role] = Measured(
-                known.calls + usage.calls,
+                known.calls + usage.calls - usage.retries,
+                known.reasks + usage.reasks,
                 known.completion_tokens + usage.completion_tokens,
                 known.seconds + row.seconds,
                 known.tokens + usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens,
@@ -151,6 +166,7 @@ class _Counting:
         missing = [region for region in self.regions if region.index not in written]
         stale = [group for group in self.parts.groups if not written.issuperset(group.regions)]
         card = self._reply("card", CARD_TOKENS)
+        held = min(card, LONGEST_CARD)
         cards = sum(len(group.regions) for group in stale)
         return {
             "card": self._role(
@@ -163,20 +179,20 @@ class _Counting:
             "region": self._role(
                 "region",
                 len(stale),
-                len(stale) * self._fixed("write_regional_memory") + cards * card,
+                len(stale) * self._fixed("write_regional_memory") + cards * held,
                 self._reply("region", MEMORY_TOKENS),
             ),
         }
 
     def question(self, tokens: int) -> dict[str, RoleEstimate]:
         groups = len(self.parts.groups)
-        memory = round(self._reply("region", MEMORY_TOKENS) * CARD_IN_PROMPT)
+        memory = min(self._reply("region", MEMORY_TOKENS), LONGEST_MEMORY) * CARD_IN_PROMPT
         evidence = min(self.profile.answer.max_prompt_tokens, tokens)
         return {
             "broadcast": self._role(
                 "broadcast",
                 groups,
-                groups * (self._fixed("broadcast_question") + memory + QUESTION_TOKENS),
+                groups * (self._fixed("broadcast_question") + round(memory) + QUESTION_TOKENS),
                 self._reply("broadcast", HINTS_TOKENS),
             ),
             "select": self._select(),
@@ -189,7 +205,7 @@ class _Counting:
         }
 
     def _select(self) -> RoleEstimate:
-        card = self._reply("card", CARD_TOKENS)
+        card = min(self._reply("card", CARD_TOKENS), LONGEST_CARD)
         if self.profile.select.mode == "pointwise":
             pages = [page for region in self.regions for page in region.pages if page.text.strip()]
             fixed = self._fixed("score_page") + round(card * CARD_OF_ONE_PAGE) + GUIDANCE_TOKENS
@@ -201,10 +217,14 @@ class _Counting:
         reply = self._reply("select", SELECTION_TOKENS)
         return self._role("select", len(self.regions), prompt, reply)
 
-    def _role(self, role: Role, calls: int, prompt: int, reply: int) -> RoleEstimate:
+    def _role(self, role: Role, wanted: int, prompt: int, reply: int) -> RoleEstimate:
+        """`wanted` replies; earlier runs tell how many calls that takes."""
         settings = self.profile.roles[role]
-        usage = Usage(prompt_tokens=prompt, completion_tokens=calls * reply)
         known = self.measured.get(role)
+        attempts = known.attempts if known else 1.0
+        calls = round(wanted * attempts)
+        prompt = round(prompt * attempts) + (calls - wanted) * REASK_TOKENS
+        usage = Usage(prompt_tokens=prompt, completion_tokens=calls * reply)
         seconds = None
         if known is not None and known.tokens:
             # Calls in flight share the speed that each of them saw.
@@ -214,6 +234,8 @@ class _Counting:
             calls=calls,
             prompt_tokens=prompt,
             completion_tokens=calls * reply,
+            longest_completion_tokens=wanted * settings.max_tokens,
+            learned=known is not None,
             seconds=None if seconds is None else round(seconds, 1),
             cost=cost_of(usage, settings.price) if settings.price else None,
         )

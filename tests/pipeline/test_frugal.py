@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hmars import Memory
+from hmars.cli.render import estimate_text
 from hmars.cli.usage import usage_text
 from hmars.indexing.estimate import RoleEstimate
 from hmars.llm.budget import Budget
@@ -234,3 +235,40 @@ async def test_a_cache_that_holds_the_text_is_not_spoken_of(
     used: Usage = result.usage["select"]
     assert used.cached_tokens >= 0.75 * used.prompt_tokens  # the pages here are very short
     assert not any("prompt cache" in text for text in warnings)
+
+
+async def test_an_estimate_without_history_says_so_and_what_the_limits_of_replies_would_be(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    async with memory_at(tmp_path, server) as memory:
+        foreseen = await memory.estimate(piers(4))
+        await memory.add(piers(4), title="Piers")
+        known = await memory.estimate(piers(4))
+    limit = memory.profile.roles["card"].max_tokens
+    assert foreseen.index["card"].longest_completion_tokens == 4 * limit
+    assert not foreseen.index["card"].learned and known.index["card"].learned
+    text = estimate_text(foreseen)
+    assert "no earlier calls of these models" in text
+    assert f"{sum(it.longest_completion_tokens for it in foreseen.index.values()):,}" in text
+    assert "Replies of broadcast, select, answer are taken" in estimate_text(known)
+
+
+async def test_an_estimate_learns_how_often_a_model_has_to_be_asked_again(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    """Half of the cards come at the second attempt, in both documents."""
+
+    def sometimes(seen: Seen) -> str | None:
+        again = "could not be used" in seen.text
+        return None if again or entries(seen)[0] % 2 else "I would rather not."
+
+    server.on(lambda seen: stage(seen) == "card", sometimes)
+    async with memory_at(tmp_path, server) as memory:
+        text = piers(48).split("\n\n")
+        first = await memory.add("\n\n".join(text[:16]), title="First")
+        foreseen = await memory.estimate("\n\n".join(text[16:]))
+        report = await memory.add("\n\n".join(text[16:]), title="Second")
+    assert first.usage["card"].reasks == 8 and report.usage["card"].reasks == 16
+    card, spent = foreseen.index["card"], report.usage["card"]
+    assert card.calls == spent.calls == 48
+    assert card.prompt_tokens == pytest.approx(spent.prompt_tokens, rel=0.2)
