@@ -47,7 +47,7 @@ agents = "model"
 name = "$work/checkpoint/tokenizer.json"
 
 [partition]
-page_tokens = 768
+page_tokens = ${PAGE_TOKENS:-1024}
 region_tokens = 4096
 
 [endpoints.cpu]
@@ -87,7 +87,8 @@ hmars index "$book" --estimate
 # usage after each question still says what came from the cache.
 hmars index "$book" || echo "index: exit code $?"
 hmars usage
+TIMEFORMAT='asked in %0R s'
 for question in "$first" "$second"; do
-    hmars ask "$question" --json || echo "ask: exit code $?"
+    time hmars ask "$question" --json || echo "ask: exit code $?"
     hmars usage
 done
