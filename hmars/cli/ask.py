@@ -72,13 +72,15 @@ def command(
     streams = sys.stdout.isatty() and not (as_json or no_stream)
     streamed: list[str] = []
 
-    def on_text(piece: str) -> None:
-        streamed.append(piece)
-        sys.stdout.write(piece)
-        sys.stdout.flush()
-
     async def run() -> tuple[Answer, dict[str, str]]:
         with progress_display() as display:
+
+            def on_text(piece: str) -> None:
+                display.hide()
+                streamed.append(piece)
+                sys.stdout.write(piece)
+                sys.stdout.flush()
+
             memory = open_memory(store, namespace, profile, overrides, on_progress=display)
             async with memory:
                 beat = asyncio.create_task(display.heartbeat())

@@ -66,6 +66,12 @@ class ProgressDisplay:
         self._tasks.clear()
         self._last = None
 
+    def hide(self) -> None:
+        """Take the bars off the terminal for good: while they are there, what is written elsewhere
+        goes through them and loses its place."""
+        if self.bars is not None:
+            self.bars.stop()
+
     async def heartbeat(self) -> None:
         """Say what is waited for, while nothing else is said."""
         while True:

@@ -68,8 +68,9 @@ class Asker:
         """
         lexical = None
         if call.models is None:
-            lexical = self._extractive.index(scope, tokenizer)
             agents = self._extractive.agents(scope, tokenizer)
+            if call.driver == "lead":
+                lexical = self._extractive.index(scope, tokenizer)
         else:
             agents = model_query_agents(self.profile, call.models, self.prompts, tokenizer, scope)
         if call.driver == "lead":
