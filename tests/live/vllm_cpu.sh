@@ -54,7 +54,7 @@ region_tokens = 4096
 base_url = "http://127.0.0.1:$port/v1"
 in_flight = 8
 timeout_s = 1800
-serve.arguments = ["--dtype", "$dtype", "--max-num-seqs", "8", "--enforce-eager"]
+serve.arguments = ["--dtype", "$dtype", "--max-num-seqs", "8", "--enforce-eager", "--block-size", "32"]
 
 [select]
 mode = "pointwise"
