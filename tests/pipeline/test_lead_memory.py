@@ -13,6 +13,7 @@ import pytest
 
 from hmars.cli.main import main
 from hmars.errors import ConfigError, InputError
+from hmars.llm.budget import Budget
 from hmars.memory import Memory
 from hmars.query.lead import kept
 from hmars.query.lead.sentences import SentenceIndex
@@ -70,6 +71,19 @@ async def test_the_sentences_of_a_scope_are_kept_for_the_next_question_until_the
         await memory.forget(report.document)
         gc.collect()
         assert [index() for index in made] == [None, None]
+
+
+def test_a_conversation_is_asked_by_the_lead_and_with_a_budget_too(tmp_path: Path) -> None:
+    turns = [
+        {"speaker": "Ana", "text": FILM_ONE, "time": "2024-01-01T08:00:00Z"},
+        {"speaker": "Nova", "text": DIED, "time": "2024-01-02T08:00:00Z"},
+    ]
+    with Memory.open(tmp_path / "m.sqlite") as memory:
+        conversation = memory.conversation_sync("films")
+        conversation.append_sync(turns)
+        answer = conversation.ask_sync(QUESTION, driver="lead", budget=Budget(max_calls=0))
+    assert [len(item.queries) for item in answer.rounds] == [1, 1, 0]
+    assert {citation.quote for citation in answer.citations} == {FILM_ONE, DIED}
 
 
 async def test_a_trajectory_needs_the_lead_and_a_place_to_write_to(tmp_path: Path) -> None:
