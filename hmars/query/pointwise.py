@@ -15,7 +15,7 @@ from hmars.errors import CallFailed, EndpointError
 from hmars.fanout import fan_out
 from hmars.llm.contract import ChatReply
 from hmars.model import MemoryCard, Page, Region
-from hmars.prompts import PromptedModel, enclose, one_line, render_card, render_pages
+from hmars.prompts import PromptedModel, boundary, enclose, one_line, render_card, render_pages
 from hmars.query.agents import Guidance, RegionSelection, SelectedPage
 
 ALTERNATIVES = 20
@@ -86,6 +86,7 @@ class PointwiseSelector:
                     ALTERNATIVES,
                     affinity=region.key,
                     documents=(region.document,),
+                    mark=boundary([page.text]),
                     card=notes,
                     page=render_pages([page]),
                     question=question,
@@ -103,9 +104,10 @@ class PointwiseSelector:
                 ) from None
 
         pages = [page for page in region.pages if page.text.strip()]
-        # The first page warms what all prompts begin with; then the rest at once. The page stands
-        # before the card: llama.cpp gives the kept state of one prompt away to any other that
-        # shares a quarter of it, and a page would have to be read again for every question.
+        # The first page warms what all prompts begin with; then the rest at once. A line with
+        # the page's mark stands before the card: llama.cpp gives the kept state of one prompt away
+        # to any other that shares a quarter of it, and with the card in front neighbouring pages
+        # did, so that they had to be read again for every question.
         scores = [await score(page) for page in pages[:1]]
         scores += await fan_out(pages[1:], score, workers=AT_ONCE)
         return RegionSelection(

@@ -60,7 +60,7 @@ async def test_every_page_is_asked_alone_with_card_and_guidance_and_the_question
     assert [choice.page.index for choice in found.pages] == [1, 2]
     texts = [request.messages[-1].content for request in model.requests]
     for text, page in zip(texts, ("one lamp", "two lamps"), strict=True):
-        order = [page, "SUMMARY", "how many?", "about LAMPS", "look for a NUMBER"]
+        order = ["SUMMARY", page, "how many?", "about LAMPS", "look for a NUMBER"]
         places = [text.index(part) for part in order]
         assert places == sorted(places)
     assert {request.max_tokens for request in model.requests} == {1}
