@@ -162,6 +162,45 @@ async def test_a_real_server_indexes_and_answers_twice_the_second_time_from_its_
     assert not again.usage
 
 
+LONGER = (
+    "The mill of Harrow Fen\n\n"
+    "The mill was built in 1743 by two brothers, Piet and Aldous Marten, who had come from the "
+    "coast with a cart of tools and a plan drawn on sailcloth. It stood on the north bank of the "
+    "Ouse, where the river is narrow enough for a weir and the ground firm enough for stone.\n\n"
+    "For sixty years it ground barley and rye for the four villages around it. The millers kept a "
+    "book in which each sack was entered with its owner, its weight and the share that was taken "
+    "for the grinding, which was one part in sixteen and never changed.\n\n"
+    "In the spring of 1809 a flood took the weir and the lower wheel. Repairs cost two hundred and "
+    "ten pounds, of which the villages paid half. From then on the mill had a council of five, who "
+    "met on the first Monday of each quarter in the room above the stones.\n\n"
+    "Steam came in 1861. The engine was made in Lincoln, drove three pairs of stones at once and "
+    "burned four tons of coal in a week. The wheel was kept for dry years and for visits of the "
+    "inspector, who preferred it.\n\n"
+    "The last miller, Edith Crane, closed the doors in 1934, when bread was cheaper in the town "
+    "than flour was here. She gave the book to the parish, where it can be read on Thursdays.\n"
+)
+
+
+async def test_an_estimate_is_within_a_tenth_of_the_tokens_that_a_real_engine_then_reads(
+    tmp_path: Path,
+) -> None:
+    profile = small_profile("partition.page_tokens=96", "partition.region_tokens=192")
+    async with Memory.open(tmp_path / "live.sqlite", profile=profile) as memory:
+        await memory.add(TEXT)  # shows how long this model's replies are
+        history = {row.role: row.usage for row in await memory.usage_history()}
+        foreseen = (await memory.estimate(LONGER)).index
+        spent = (await memory.add(LONGER)).usage
+    assert {role: it.calls for role, it in foreseen.items()} == {
+        role: it.calls for role, it in spent.items()
+    }
+    for role, used in spent.items():
+        assert foreseen[role].prompt_tokens == pytest.approx(used.prompt_tokens, rel=0.1), role
+        # What a model will write cannot be known: replies are taken at the length they have had.
+        usual = round(history[role].completion_tokens / history[role].calls)
+        assert foreseen[role].completion_tokens == used.calls * usual
+        assert used.completion_tokens <= foreseen[role].longest_completion_tokens
+
+
 def test_an_engine_stops_with_its_port_and_its_threads() -> None:
     engines = EmbeddedEngines(small_profile())
     before = threading.active_count()
