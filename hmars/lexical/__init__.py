@@ -7,6 +7,7 @@ from hmars.lexical.names import Names, is_quantity, key_phrases, names
 from hmars.lexical.sentences import passages, sentences
 from hmars.lexical.stopwords import STOP_WORDS
 from hmars.lexical.terms import Terms, fold
+from hmars.lexical.turns import turn_headers, turn_passages
 
 __all__ = [
     "STOP_WORDS",
@@ -19,4 +20,6 @@ __all__ = [
     "names",
     "passages",
     "sentences",
+    "turn_headers",
+    "turn_passages",
 ]

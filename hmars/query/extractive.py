@@ -23,6 +23,8 @@ from hmars.tokens import Tokenizer
 
 MOST_NAMES = 12
 """Names in one hint."""
+LAST = 0.01
+"""Most confidence for text that nothing speaks for, in a dialogue short enough to pass it on."""
 
 
 class ExtractiveMemory:
@@ -105,7 +107,9 @@ class RankingSelector:
     """Selects pages by their best passage, ranked against every passage of the scope.
 
     A region in which no word of the question occurs abstains, and so does one that has nothing
-    among the best passages of the scope.
+    among the best passages of the scope. In a short dialogue whose best passage holds less than
+    half of the question, words cannot tell what matters ("Which conditions have I set?"): there
+    all that was said follows, the newest first, as far as the budget reaches.
     """
 
     index: LexicalIndex
@@ -115,24 +119,29 @@ class RankingSelector:
     ) -> RegionSelection:
         ranking = self.index.rank(question)
         span = self.index.of_region.get((region.document, region.index))
-        if span is None or not ranking.matched[span.start : span.stop].any():
+        if span is None:
             return RegionSelection()
+        taken = ranking.best[span.start : span.stop]
+        if not ranking.matched[span.start : span.stop].any():
+            taken = np.zeros(len(span), dtype=bool)
         scores = ranking.relative[span.start : span.stop]
         hinted = self._hinted(ranking, guidance.hint)
         if hinted is not None:
             scores = np.minimum(1.0, scores + HINT * hinted[span.start : span.stop] * scores)
+        weights = np.where(taken, scores * ranking.strength, 0.0)
+        if ranking.anything:
+            order = np.arange(span.start, span.stop) + 1
+            weights = np.where(taken, np.maximum(weights, LAST), LAST * order / len(ranking.best))
         found: dict[int, list[tuple[float, tuple[int, int]]]] = {}
         pages: dict[int, Page] = {}
-        for at, score in zip(span, scores.tolist(), strict=True):
-            if ranking.best[at]:
-                passage = self.index.passages[at]
+        for at, weight, chosen in zip(span, weights.tolist(), taken.tolist(), strict=True):
+            passage = self.index.passages[at]
+            if chosen or (ranking.anything and passage.text.strip()):
                 pages[passage.page.index] = passage.page
                 found.setdefault(passage.page.index, []).append(
-                    (score, (passage.start, passage.end))
+                    (weight, (passage.start, passage.end))
                 )
-        selected = [
-            _selected(pages[number], parts, ranking.strength) for number, parts in found.items()
-        ]
+        selected = [_selected(pages[number], parts) for number, parts in found.items()]
         selected.sort(key=lambda item: (-item.confidence, item.page.index))
         return RegionSelection(pages=tuple(selected))
 
@@ -147,11 +156,9 @@ class RankingSelector:
         return ranking.hinted[key]
 
 
-def _selected(
-    page: Page, parts: list[tuple[float, tuple[int, int]]], strength: float
-) -> SelectedPage:
+def _selected(page: Page, parts: list[tuple[float, tuple[int, int]]]) -> SelectedPage:
     parts.sort(key=lambda item: (-item[0], item[1]))
-    weights = tuple(round(score * strength, 4) for score, _ in parts)
+    weights = tuple(round(weight, 4) for weight, _ in parts)
     return SelectedPage(
         page=page,
         confidence=weights[0],

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hmars.lexical import sentences
 from hmars.query.agents import Draft, EvidenceBlock, OnText, Quote
+from hmars.query.asked import GENERIC_STEMS
 from hmars.query.ranking import LexicalIndex
 
 NOT_FOUND = "The answer is not in the document."
@@ -36,15 +37,6 @@ _AROUND = 0.75
 _OWN = 0.45
 """Share of the sentence itself in its score; the rest is what stands near it."""
 
-_GENERIC = frozenset(
-    """
-    accord answer articl book call chapter contain defin describ descript document exact exampl
-    explain express fact file find follow general includ inform know list mean mention name note
-    number occur page paragraph part particular point possibl provid question refer relat
-    section sort specif state statement stated text titl true type usual way word write
-    """.split()  # noqa: SIM905
-)
-"""Stems that a question may hold without asking for them."""
 _QUANTITY = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen"
     r"|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty"
@@ -116,7 +108,9 @@ class QuotingAnswerer:
             weight = self._index.rarity(term)
             if "." in term and not term[0].isdigit() and not self._index.known(term):
                 continue  # "list.append" may be spelled "append()": its parts speak for it
-            weights[term] = min(weight, _GENERIC_SHARE * heaviest) if term in _GENERIC else weight
+            weights[term] = (
+                min(weight, _GENERIC_SHARE * heaviest) if term in GENERIC_STEMS else weight
+            )
         answer = _QUANTITY if _HOW_MANY.search(question) else None
         if answer is None and _WHEN.search(question):
             answer = _TIME

@@ -1,29 +1,43 @@
 """Ranking every passage of a scope against a question, without a model.
 
-A passage (about 256 tokens) is scored by itself, by its neighbours and by its page: the first finds
-a sentence, the others find a stretch of talk whose words are spread over a page. The question is
-widened by what its best passages say (pseudo relevance feedback).
+A passage (about 256 tokens; in a dialogue a few whole turns) is scored by itself, by its neighbours
+and by its page: the first finds a sentence, the others find a stretch of talk whose words are
+spread over a page. A question that asks what was discussed is answered by a longer stretch, so
+there passages pass their score on to those around them. The question is widened by what its best
+passages say (pseudo relevance feedback).
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hmars.lexical import STOP_WORDS, Bm25, Terms, passages
+from hmars.lexical import STOP_WORDS, Bm25, Terms, passages, turn_headers, turn_passages
 from hmars.model import DocumentIndex, Page
 from hmars.query.agents import Scope
+from hmars.query.asked import Asked, asked_of
 from hmars.tokens import Tokenizer
 
 PASSAGE_TOKENS = 256
+TURN_TOKENS = 128
+"""In a dialogue, turns share a passage up to this size; one over `PASSAGE_TOKENS` is cut."""
 NEIGHBOUR, SECOND_NEIGHBOUR, PAGE = 0.3, 0.15, 0.5
 """Weight of the better neighbour, of the better next but one, and of the page of a passage."""
+STRETCH, STRETCH_TOKENS = 1.0, 600.0
+"""Weight of what passages hand on to those around them, and after how many tokens a third of it is
+left, where a dialogue is asked for a stretch."""
 FEEDBACK, FEEDBACK_PASSAGES, FEEDBACK_TERMS = 0.3, 5, 15
+ASSISTANT = 0.5
+"""What a passage of an assistant counts where people ask for what they said themselves."""
+WEAK = 0.5
+"""Below this share of the question in its best passage, all of a short dialogue may be evidence."""
 SELECTED_TOKENS = 24_000
 """The best passages up to this many tokens are worth selecting; an evidence budget is smaller."""
 HINT = 0.1
@@ -31,6 +45,8 @@ HINT = 0.1
 
 Scores = NDArray[np.floating[Any]]
 RegionKey = tuple[str, int]
+_ASSISTANT = re.compile(r"\bassistant\b", re.IGNORECASE)
+"""In the part of a header that names who speaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +57,11 @@ class Passage:
     start: int
     end: int
     tokens: int
+    context: str
+    """What stands over it: that of its page, or the header of the turn that it goes on with; empty
+    where it begins with a header itself."""
+    assistant: bool = False
+    """It begins in a turn of an assistant."""
 
     @property
     def text(self) -> str:
@@ -58,34 +79,34 @@ class LexicalIndex:
         passage_units: list[list[str]] = []
         page_of: list[int] = []
         breaks: list[int] = []
+        spoken: list[bool] = []
         for index in scope.indexes:
             named = self.terms.of(index.document.title) if len(scope.indexes) > 1 else []
+            dialogue = index.document.kind == "dialogue"
             breaks.append(len(self.passages))
             for region in index.regions:
                 first = len(self.passages)
                 for page in region.pages:
                     around = [*named, *self.terms.of(page.context)]
-                    found = self._passages(page, tokenizer)
+                    found = _passages(page, tokenizer, dialogue)
+                    spoken.extend([dialogue] * len(found))
                     units = [self.terms.of(passage.text) for passage in found]
                     page_of.extend([len(page_units)] * len(found))
                     page_units.append([*around, *(term for unit in units for term in unit)])
-                    passage_units.extend([*around, *unit] for unit in units)
+                    passage_units.extend(
+                        [*named, *self.terms.of(item.context), *unit]
+                        for item, unit in zip(found, units, strict=True)
+                    )
                     self.passages.extend(found)
                 self.of_region[index.document.id, region.index] = range(first, len(self.passages))
         self._page_of = np.array(page_of, dtype=np.intp)
         self._breaks = np.array(breaks, dtype=np.intp)
+        self._spoken = np.array(spoken, dtype=bool)
+        self._assistant = np.array([item.assistant for item in self.passages], dtype=bool)
         self._pages = Bm25(page_units)
         self._units = Bm25(passage_units)
+        self._sizes = np.array([passage.tokens for passage in self.passages], dtype=np.float64)
         self._last: Ranking | None = None
-
-    def _passages(self, page: Page, tokenizer: Tokenizer) -> list[Passage]:
-        starts = tokenizer.starts(page.text)
-        spans = passages(page.text, PASSAGE_TOKENS, starts, offset=page.start)
-        edges = np.searchsorted(starts, [end - page.start for _, end in spans]).tolist()
-        return [
-            Passage(page, start, end, after - before)
-            for (start, end), before, after in zip(spans, [0, *edges], edges, strict=False)
-        ]
 
     def rarity(self, term: str) -> float:
         """How much a term of a question weighs; one that occurs nowhere weighs most."""
@@ -101,17 +122,27 @@ class LexicalIndex:
         return self._last
 
     def _rank(self, question: str) -> Ranking:
-        content = self.terms.content(question)
-        asked = dict.fromkeys(content, 1.0)
-        first = self.score(asked)
-        matched = self._units.scores(asked) + self._pages.scores(asked)[self._page_of]
-        widened = self._widened(asked, first)
-        total = self.score(widened)
+        asked = asked_of(question, self.terms)
+        content, weights = asked.content, asked.weights
+        first = self.score(weights, stretch=asked.stretch)
+        matched = self._units.scores(weights) + self._pages.scores(weights)[self._page_of]
+        widened = self._widened(weights, first)
+        total = self.score(widened, stretch=asked.stretch)
+        if asked.own:
+            total = np.where(self._assistant, ASSISTANT * total, total)
         top = float(total.max(initial=0.0))
         relative = total / top if top > 0 else total
-        strength = self._coverage(content, int(relative.argmax())) if top > 0 else 0.0
+        strength = self._coverage(asked, int(relative.argmax())) if top > 0 else 0.0
+        short = self._spoken.all() and self._sizes.sum() <= SELECTED_TOKENS
         return Ranking(
-            question, content, relative, matched > 0, self._best(relative), strength, tuple(widened)
+            question=question,
+            content=content,
+            relative=relative,
+            matched=matched > 0,
+            best=self._best(relative),
+            strength=strength,
+            widened=tuple(widened),
+            anything=bool(content and short and strength < WEAK),
         )
 
     def _best(self, scores: Scores) -> NDArray[np.bool_]:
@@ -122,13 +153,30 @@ class LexicalIndex:
         best[order[np.cumsum(sizes) - sizes < SELECTED_TOKENS]] = True
         return best & (scores > 0)
 
-    def score(self, terms: Mapping[str, float]) -> Scores:
+    def score(self, terms: Mapping[str, float], *, stretch: bool = False) -> Scores:
         """Passage, neighbours and page together, each against the best of its kind."""
         own = _normed(self._units.scores(terms))
         pages = _normed(self._pages.scores(terms))
         near = self._neighbour(own, 1)
         far = self._neighbour(own, 2)
-        return own + NEIGHBOUR * near + SECOND_NEIGHBOUR * far + PAGE * pages[self._page_of]
+        total = own + NEIGHBOUR * near + SECOND_NEIGHBOUR * far + PAGE * pages[self._page_of]
+        if stretch and self._spoken.any():
+            total = total + STRETCH * np.where(self._spoken, _normed(self._around(own)), 0)
+        return total
+
+    def _around(self, scores: Scores) -> Scores:
+        """What each passage has of its own and gets from both sides, less by distance."""
+        keep: list[float] = np.exp(-self._sizes / STRETCH_TOKENS).tolist()
+        values: list[float] = scores.tolist()
+        total = np.array(values)
+        edges = [*self._breaks.tolist(), len(values)]
+        for first, last in pairwise(edges):
+            for way in (range(first, last), range(last - 1, first - 1, -1)):
+                carried = 0.0
+                for at in way:
+                    total[at] += carried
+                    carried = (carried + values[at]) * keep[at]
+        return total
 
     def score_hint(self, terms: Sequence[str]) -> Scores:
         """How well passages fit the words of a hint, 0..1."""
@@ -166,13 +214,13 @@ class LexicalIndex:
                 widened[term] = widened.get(term, 0.0) + extra
         return widened
 
-    def _coverage(self, content: Sequence[str], at: int) -> float:
+    def _coverage(self, asked: Asked, at: int) -> float:
         """The share of the question, by rarity, that stands in one passage and its page's name."""
         passage = self.passages[at]
-        found = {*self.terms.of(passage.text), *self.terms.of(passage.page.context)}
-        weights = {term: self.rarity(term) for term in content}
+        found = {*self.terms.of(passage.text), *self.terms.of(passage.context)}
+        weights = {term: weight * self.rarity(term) for term, weight in asked.weights.items()}
         whole = sum(weights.values())
-        return sum(weights[term] for term in content if term in found) / whole if whole else 0.0
+        return sum(weights[term] for term in weights if term in found) / whole if whole else 0.0
 
 
 @dataclass(frozen=True)
@@ -190,7 +238,29 @@ class Ranking:
     strength: float
     """How much of the question the best passage covers, 0..1."""
     widened: tuple[str, ...]
+    anything: bool = False
+    """The words of the question say too little where the answer stands in a short dialogue."""
     hinted: dict[str, Scores] = field(default_factory=dict[str, Scores])
+
+
+def _passages(page: Page, tokenizer: Tokenizer, dialogue: bool) -> list[Passage]:
+    starts = tokenizer.starts(page.text)
+    if dialogue:
+        spans = turn_passages(page.text, TURN_TOKENS, PASSAGE_TOKENS, starts, offset=page.start)
+    else:
+        spans = passages(page.text, PASSAGE_TOKENS, starts, offset=page.start)
+    edges = np.searchsorted(starts, [end - page.start for _, end in spans]).tolist()
+    headers = turn_headers(page.text) if dialogue else []
+    found: list[Passage] = []
+    for (start, end), before, after in zip(spans, [0, *edges], edges, strict=False):
+        place, header = -1, page.context
+        for at, text in headers:
+            if page.start + at <= start:
+                place, header = page.start + at, text
+        own = place == start
+        assistant = dialogue and bool(_ASSISTANT.search(header.partition("|")[0]))
+        found.append(Passage(page, start, end, after - before, "" if own else header, assistant))
+    return found
 
 
 def _normed(scores: Scores) -> Scores:
