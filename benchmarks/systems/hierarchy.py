@@ -139,15 +139,20 @@ class HmarsSystem:
         plain = self._variant == "parser"
         index = folder / ("plain.sqlite" if plain else "index.sqlite")
         profile = self._profile.model_copy(update={"agents": "extractive"} if plain else {})
-        async with Memory.open(index, profile=profile) as memory:
-            report = await memory.add(document.source())
+        usage: Mapping[str, Usage] = {}
+        done = index.with_suffix(".done")
+        if not done.exists():
+            async with Memory.open(index, profile=profile) as memory:
+                report = await memory.add(document.source())
+            usage = report.usage
+            done.write_text(report.document, encoding="utf-8")
         own = folder / f"{self._name}.sqlite"
         if not own.exists():
             await asyncio.to_thread(copy_store, index, own)
         self._open = Memory.open(own, profile=self._profile, create=False)
-        self._document = report.document
-        self._scope = Scope((await self._open.hierarchy(report.document),))
-        return report.usage
+        self._document = done.read_text(encoding="utf-8")
+        self._scope = Scope((await self._open.hierarchy(self._document),))
+        return usage
 
     async def ask(self, question: str) -> Outcome:
         if self._variant in ("lead", "parser"):

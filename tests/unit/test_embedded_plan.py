@@ -147,6 +147,13 @@ def test_one_override_sets_file_name_and_tokenizer(tmp_path: Path) -> None:
     assert named.roles["card"].model == "f"
 
 
+def test_a_profile_that_is_served_is_one_that_could_be_loaded(tmp_path: Path) -> None:
+    write_gguf(tmp_path / "a.gguf", {"general.architecture": "x"})
+    engines = EmbeddedEngines(load_profile("embedded", [f"model={tmp_path}/a.gguf"]), start=start)
+    served = engines.serve()
+    assert Profile.model_validate(served.model_dump()).endpoints["local"].engine == "http"
+
+
 def test_a_model_where_nothing_is_embedded_is_an_error() -> None:
     with pytest.raises(ConfigError, match="no endpoint of this profile is embedded"):
         load_profile("vllm", ["model=x.gguf"])

@@ -102,7 +102,8 @@ class EmbeddedEngines:
             server = self._server(path, frozenset(names), endpoints[names[0]])
             for name in names:
                 endpoints[name] = _address(endpoints[name], server)
-        return self._profile.model_copy(update={"endpoints": endpoints})
+        # `model` names the file of embedded endpoints, and there are none any more.
+        return self._profile.model_copy(update={"endpoints": endpoints, "model": None})
 
     def _server(
         self, path: Path, names: frozenset[str], settings: EndpointSettings
