@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import Field
 
-from hmars.indexing.model_agents import CARD_TOKENS, MEMORY_TOKENS
+from hmars.graph import candidates as suggested_references
+from hmars.indexing.extractive import fallback_card
+from hmars.indexing.model_agents import CARD_TOKENS, MEMORY_TOKENS, candidate_lines
 from hmars.indexing.partition import Partition, partition
 from hmars.indexing.read import read_source
 from hmars.llm.budget import cost_of
 from hmars.model import Frozen, Region, Role, SourceText, Usage
-from hmars.prompts import PromptLibrary, render_pages
+from hmars.prompts import PromptLibrary, render_card, render_pages
 from hmars.settings import Profile
 from hmars.store import UsageRow
 from hmars.tokens import Tokenizer
@@ -30,6 +33,8 @@ CARD_IN_PROMPT = 0.85
 """Of the tokens a card was written in, as JSON, what it takes in a prompt."""
 LONGEST_CARD, LONGEST_MEMORY = 600, 1_200
 """More than a card and a regional memory usually take in a prompt, however long the reply was."""
+CARD_MARKS = 24
+"""The lines around a card in a prompt."""
 CARD_OF_ONE_PAGE = 0.6
 """The same without its lines on single pages."""
 GUIDANCE_TOKENS = 3 * QUESTION_TOKENS
@@ -69,6 +74,7 @@ class Measured:
 
     calls: int
     reasks: int
+    failed: int
     completion_tokens: int
     seconds: float
     tokens: int
@@ -82,6 +88,11 @@ class Measured:
         """Calls for each reply that was wanted: a model that is often asked again costs more."""
         return self.calls / max(1, self.calls - self.reasks)
 
+    @property
+    def failing(self) -> float:
+        """The share of replies that could not be had at all."""
+        return min(1.0, self.failed / max(1, self.calls - self.reasks))
+
 
 def measured(history: Sequence[UsageRow], profile: Profile) -> dict[str, Measured]:
     """The history by role, of the models that the profile has now and of calls that were made."""
@@ -89,10 +100,11 @@ def measured(history: Sequence[UsageRow], profile: Profile) -> dict[str, Measure
     found: dict[str, Measured] = {}
     for row in history:
         if row.usage.calls > row.usage.retries and models.get(row.role) == row.model:
-            usage, known = row.usage, found.get(row.role, Measured(0, 0, 0, 0.0, 0))
+            usage, known = row.usage, found.get(row.role, Measured(0, 0, 0, 0, 0.0, 0))
             found[row.role] = Measured(
                 known.calls + usage.calls - usage.retries,
                 known.reasks + usage.reasks,
+                known.failed + row.failed,
                 known.completion_tokens + usage.completion_tokens,
                 known.seconds + row.seconds,
                 known.tokens + usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens,
@@ -165,8 +177,6 @@ class _Counting:
     def index(self, written: frozenset[int]) -> dict[str, RoleEstimate]:
         missing = [region for region in self.regions if region.index not in written]
         stale = [group for group in self.parts.groups if not written.issuperset(group.regions)]
-        card = self._reply("card", CARD_TOKENS)
-        held = min(card, LONGEST_CARD)
         cards = sum(len(group.regions) for group in stale)
         return {
             "card": self._role(
@@ -174,12 +184,12 @@ class _Counting:
                 len(missing),
                 len(missing) * self._fixed("write_card")
                 + sum(self._count(render_pages(region.pages)) for region in missing),
-                card,
+                self._reply("card", CARD_TOKENS),
             ),
             "region": self._role(
                 "region",
                 len(stale),
-                len(stale) * self._fixed("write_regional_memory") + cards * held,
+                len(stale) * self._fixed("write_regional_memory") + cards * self._card,
                 self._reply("region", MEMORY_TOKENS),
             ),
         }
@@ -205,7 +215,7 @@ class _Counting:
         }
 
     def _select(self) -> RoleEstimate:
-        card = min(self._reply("card", CARD_TOKENS), LONGEST_CARD)
+        card = self._card
         if self.profile.select.mode == "pointwise":
             pages = [page for region in self.regions for page in region.pages if page.text.strip()]
             fixed = self._fixed("score_page") + round(card * CARD_OF_ONE_PAGE) + GUIDANCE_TOKENS
@@ -216,6 +226,20 @@ class _Counting:
         prompt += len(self.regions) * (self._fixed("select_pages") + beside)
         reply = self._reply("select", SELECTION_TOKENS)
         return self._role("select", len(self.regions), prompt, reply)
+
+    @cached_property
+    def _card(self) -> int:
+        """Tokens of a card, as JSON. Where the model's replies failed, deterministic cards stand in
+        for them, which are as long as the text wants; those of the first group show how long."""
+        usual = min(self._reply("card", CARD_TOKENS), LONGEST_CARD)
+        known = self.measured.get("card")
+        if known is None or not known.failed or not self.regions:
+            return usual
+        first = [region for region in self.regions if region.index in self.parts.groups[0].regions]
+        cards = [fallback_card(region, "") for region in first or self.regions[:1]]
+        joined = [*map(render_card, cards), candidate_lines(suggested_references(cards))]
+        fallback = sum(map(self._count, joined)) / len(cards) + CARD_MARKS
+        return round((1.0 - known.failing) * usual + known.failing * fallback)
 
     def _role(self, role: Role, wanted: int, prompt: int, reply: int) -> RoleEstimate:
         """`wanted` replies; earlier runs tell how many calls that takes."""

@@ -139,7 +139,7 @@ class ModelRegionalAgent:
             affinity=mark,
             documents=self.documents,
             cards=blocks,
-            candidates=_candidate_lines(candidates),
+            candidates=candidate_lines(candidates),
         )
         return checked_memory(reply, cards, self.author)
 
@@ -187,7 +187,7 @@ def checked_memory(
     )
 
 
-def _candidate_lines(candidates: Sequence[CrossReference]) -> str:
+def candidate_lines(candidates: Sequence[CrossReference]) -> str:
     if not candidates:
         return "(none)"
     return "\n".join(

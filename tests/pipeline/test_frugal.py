@@ -14,9 +14,11 @@ import pytest
 from hmars import Memory
 from hmars.cli.render import estimate_text
 from hmars.cli.usage import usage_text
+from hmars.demo_text import language_reference
 from hmars.indexing.estimate import RoleEstimate
 from hmars.llm.budget import Budget
 from hmars.model import Usage
+from hmars.settings import PartitionSettings
 from tests.pipeline.support_server import ROLES, entries, piers, profile_for, stage
 from tests.scripted_server import Reply, ScriptedServer, Seen
 
@@ -272,3 +274,29 @@ async def test_an_estimate_learns_how_often_a_model_has_to_be_asked_again(
     card, spent = foreseen.index["card"], report.usage["card"]
     assert card.calls == spent.calls == 48
     assert card.prompt_tokens == pytest.approx(spent.prompt_tokens, rel=0.2)
+
+
+async def test_an_estimate_knows_that_cards_which_failed_are_written_without_the_model(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    sizes = PartitionSettings(page_tokens=128, region_tokens=512, group_regions=6)
+    profile = profile_for(tmp_path, server.base_url).model_copy(update={"partition": sizes})
+    text = language_reference().text
+    first, second = text[:6_000], text[6_000:36_000]
+    server.on(lambda seen: stage(seen) == "card", Reply("no JSON at all"))
+    async with Memory.open(tmp_path / "memory.sqlite", profile=profile) as memory:
+        tokenizer = await memory._load_tokenizer()  # pyright: ignore[reportPrivateUsage]
+
+        def join(seen: Seen) -> Reply:
+            prompt = sum(tokenizer.count(str(message["content"])) for message in seen.messages)
+            said = json.dumps({"summary": "Piers.", "submap": [], "crossrefs": []})
+            return Reply(said, usage={"prompt_tokens": prompt + 12, "completion_tokens": 20})
+
+        server.on(lambda seen: stage(seen) == "region", join)
+        await memory.add(first, title="First")
+        foreseen = (await memory.estimate(second)).index["region"]
+        report = await memory.add(second, title="Second")
+    assert report.cards.degraded == report.regions > 12
+    spent = report.usage["region"]
+    assert foreseen.calls == spent.calls
+    assert foreseen.prompt_tokens == pytest.approx(spent.prompt_tokens, rel=0.2)
