@@ -2,9 +2,9 @@
 
 A passage (about 256 tokens; in a dialogue a few whole turns) is scored by itself, by its neighbours
 and by its page: the first finds a sentence, the others find a stretch of talk whose words are
-spread over a page. A question that asks what was discussed is answered by a longer stretch, so
-there passages pass their score on to those around them. The question is widened by what its best
-passages say (pseudo relevance feedback).
+spread over a page. What is talked about goes on without being named again, so in a dialogue
+passages hand their score on to those around them, most where a question asks what was discussed.
+The question is widened by what its best passages say (pseudo relevance feedback).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ TURN_TOKENS = 128
 """In a dialogue, turns share a passage up to this size; one over `PASSAGE_TOKENS` is cut."""
 NEIGHBOUR, SECOND_NEIGHBOUR, PAGE = 0.3, 0.15, 0.5
 """Weight of the better neighbour, of the better next but one, and of the page of a passage."""
-STRETCH, STRETCH_TOKENS = 1.0, 600.0
-"""Weight of what passages hand on to those around them, and after how many tokens a third of it is
-left, where a dialogue is asked for a stretch."""
+TALK, STRETCH, STRETCH_TOKENS = 0.5, 2.0, 1000.0
+"""Weight of what the passages of a dialogue hand on to those around them, for any question and for
+one that asks for a stretch of talk; after how many tokens a third of it is left."""
 FEEDBACK, FEEDBACK_PASSAGES, FEEDBACK_TERMS = 0.3, 5, 15
 ASSISTANT = 0.5
 """What a passage of an assistant counts where people ask for what they said themselves."""
@@ -160,8 +160,9 @@ class LexicalIndex:
         near = self._neighbour(own, 1)
         far = self._neighbour(own, 2)
         total = own + NEIGHBOUR * near + SECOND_NEIGHBOUR * far + PAGE * pages[self._page_of]
-        if stretch and self._spoken.any():
-            total = total + STRETCH * np.where(self._spoken, _normed(self._around(own)), 0)
+        if self._spoken.any():
+            weight = STRETCH if stretch else TALK
+            total = total + weight * np.where(self._spoken, _normed(self._around(own)), 0)
         return total
 
     def _around(self, scores: Scores) -> Scores:

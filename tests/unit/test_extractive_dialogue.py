@@ -104,14 +104,14 @@ def test_a_short_turn_between_long_ones_costs_its_own_length_and_brings_its_head
 def test_a_question_about_what_was_discussed_goes_on_with_the_stretch_it_found() -> None:
     small = [(f"S{at}", f"{FILLER[at % 4]} Number {at}.") for at in range(60)]
     matter = [("Chair", "Next point: the ferry. The ferry, what do we do about the ferry?")]
-    matter += [(f"M{at}", f"We could hire it out on day {at}, or paint it.") for at in range(8)]
+    matter += [(f"M{at}", f"We could hire it out on day {at}, or paint it.") for at in range(20)]
     stray = [("Clerk", "I came by ferry, the ferry was late.")]
-    turns = [*small[:20], *matter, *small[20:40], *stray, *small[40:]]
+    turns = [*small[:20], *matter, *small[20:30], *stray, *small[30:40], *stray, *small[40:]]
     index = talk(turns)
 
     def days(question: str) -> int:
-        text = passed(evidence(index, question, 320))
-        return sum(f"on day {at}," in text for at in range(8))
+        text = passed(evidence(index, question, 500))
+        return sum(f"on day {at}," in text for at in range(20))
 
     assert days("Summarize the discussion about the ferry.") > days("Which ferry was late?")
 
