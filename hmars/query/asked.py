@@ -41,10 +41,9 @@ _STRETCH = re.compile(
     r"|feel|attitudes?|meeting|overview|decisions?|decided|agree\w*)\b",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself)\b")
 _PLEASE = re.compile(r"\b(?:can|could|would|will) you (?:please )?\w+", re.IGNORECASE)
 _OF_THE_ASSISTANT = re.compile(
-    r"\b(?:your|you (?:\w+ )?(?:told|sa(?:id|y)|suggest\w*|recommend\w*|g[ai]ve|provid\w*|propos\w*"
+    r"\b(?:assistant|your|you (?:\w+ )?(?:told|sa(?:id|y)|suggest\w*|recommend\w*|g[ai]ve|provid\w*|propos\w*"
     r"|mention\w*|expla\w*|advi\w*|help\w*|list\w*))\b",
     re.IGNORECASE,
 )
@@ -60,8 +59,8 @@ class Asked:
     """What each of them counts."""
     stretch: bool
     """It asks what was discussed or thought: its evidence is a stretch of talk, not a sentence."""
-    own: bool
-    """It asks in the first person, and not for what an assistant said to that."""
+    of_assistant: bool
+    """It asks for what an assistant said ("What did you suggest?")."""
 
 
 def asked_of(question: str, terms: Terms) -> Asked:
@@ -73,9 +72,12 @@ def asked_of(question: str, terms: Terms) -> Asked:
         term: QUOTED if term in quoted else GENERIC if telling and _generic(term) else 1.0
         for term in content
     }
-    bare = _PLEASE.sub("", question)
-    own = _FIRST_PERSON.search(bare) and not _OF_THE_ASSISTANT.search(bare)
-    return Asked(content, weights, bool(_STRETCH.search(question)), bool(own))
+    return Asked(
+        content=content,
+        weights=weights,
+        stretch=bool(_STRETCH.search(question)),
+        of_assistant=bool(_OF_THE_ASSISTANT.search(_PLEASE.sub("", question))),
+    )
 
 
 def _generic(term: str) -> bool:

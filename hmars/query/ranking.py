@@ -35,7 +35,8 @@ TALK, STRETCH, STRETCH_TOKENS = 0.5, 2.0, 1000.0
 one that asks for a stretch of talk; after how many tokens a third of it is left."""
 FEEDBACK, FEEDBACK_PASSAGES, FEEDBACK_TERMS = 0.3, 5, 15
 ASSISTANT = 0.5
-"""What a passage of an assistant counts where people ask for what they said themselves."""
+"""What a passage of an assistant counts, unless it is asked for: people mostly ask what was told to
+it, and its answers are long and full of the same words."""
 WEAK = 0.5
 """Below this share of the question in its best passage, all of a short dialogue may be evidence."""
 SELECTED_TOKENS = 24_000
@@ -128,7 +129,7 @@ class LexicalIndex:
         matched = self._units.scores(weights) + self._pages.scores(weights)[self._page_of]
         widened = self._widened(weights, first)
         total = self.score(widened, stretch=asked.stretch)
-        if asked.own:
+        if not asked.of_assistant:
             total = np.where(self._assistant, ASSISTANT * total, total)
         top = float(total.max(initial=0.0))
         relative = total / top if top > 0 else total
