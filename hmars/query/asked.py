@@ -43,8 +43,8 @@ _STRETCH = re.compile(
 )
 _PLEASE = re.compile(r"\b(?:can|could|would|will) you (?:please )?\w+", re.IGNORECASE)
 _OF_THE_ASSISTANT = re.compile(
-    r"\b(?:assistant|your|you (?:\w+ )?(?:told|sa(?:id|y)|suggest\w*|recommend\w*|g[ai]ve|provid\w*|propos\w*"
-    r"|mention\w*|expla\w*|advi\w*|help\w*|list\w*))\b",
+    r"\b(?:assistant|your|you (?:\w+ )?(?:told|sa(?:id|y)|suggest\w*|recommend\w*|g[ai]ve"
+    r"|provid\w*|propos\w*|mention\w*|expla\w*|advi\w*|help\w*|list\w*))\b",
     re.IGNORECASE,
 )
 
