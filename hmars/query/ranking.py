@@ -59,8 +59,8 @@ class Passage:
     end: int
     tokens: int
     context: str
-    """What stands over it: that of its page, or the header of the turn that it goes on with; empty
-    where it begins with a header itself."""
+    """What stands over it on its page; empty in a dialogue, where turns bring their own headers
+    (repeating them over the rest of a long turn was measured, and ranks worse)."""
     assistant: bool = False
     """It begins in a turn of an assistant."""
 
@@ -255,13 +255,13 @@ def _passages(page: Page, tokenizer: Tokenizer, dialogue: bool) -> list[Passage]
     headers = turn_headers(page.text) if dialogue else []
     found: list[Passage] = []
     for (start, end), before, after in zip(spans, [0, *edges], edges, strict=False):
-        place, header = -1, page.context
-        for at, text in headers:
+        speaker = page.context
+        for at, header in headers:
             if page.start + at <= start:
-                place, header = page.start + at, text
-        own = place == start
-        assistant = dialogue and bool(_ASSISTANT.search(header.partition("|")[0]))
-        found.append(Passage(page, start, end, after - before, "" if own else header, assistant))
+                speaker = header
+        assistant = dialogue and bool(_ASSISTANT.search(speaker.partition("|")[0]))
+        context = "" if dialogue else page.context
+        found.append(Passage(page, start, end, after - before, context, assistant))
     return found
 
 
