@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +37,8 @@ from hmars.store import AsyncStore, Store
 from hmars.tokens import load_tokenizer
 
 BUDGETS = (4_000, 8_000, 13_000, 20_000)
+_PATH = re.compile(r"^(|[^/=\s]+=)/(?:[^/]*/)*([^/]*)$")
+"""A word of a command that is a path from the root, or a setting of one: KEY=PATH."""
 
 
 @dataclass(frozen=True)
@@ -312,7 +315,7 @@ def _manifest(settings: RunSettings, tokenizer: str) -> Mapping[str, Any]:
 
 def _public(arguments: Iterable[str]) -> list[str]:
     """The command without paths of this machine: they mean nothing elsewhere."""
-    return [Path(part).name if part.startswith("/") else part for part in arguments]
+    return [_PATH.sub(r"\1\2", part) for part in arguments]
 
 
 def _say(line: str) -> None:

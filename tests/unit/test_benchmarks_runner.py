@@ -196,6 +196,16 @@ async def test_a_folder_with_a_run_is_never_mixed_with_another(tmp_path: Path) -
     )
 
 
+async def test_a_manifest_names_no_folder_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["run", "--data", "/home/me/data", "--set", "tokenizer.name=/home/me/t.json", "a/b=c"]
+    monkeypatch.setattr("sys.argv", ["benchmarks", *words])
+    await run(settings_for(tmp_path / "run", ("bm25",), retrieval_only=True, budgets=(100,)))
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["command"] == "run --data data --set tokenizer.name=t.json a/b=c"
+
+
 async def test_recall_grows_with_the_budget_and_all_text_has_it_all(tmp_path: Path) -> None:
     names = ("hmars", "hmars-no-mid", "hmars-dispatched", "bm25", "rag-256", "full-context")
     asked = settings_for(
