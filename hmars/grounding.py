@@ -50,7 +50,10 @@ def _fold_sign(sign: str) -> str:
     # Upper case first: 'ı' and 'ſ' have capitals of their own that fold to 'i' and 's'.
     cased = unicodedata.normalize("NFKD", sign).upper().casefold()
     folded = unicodedata.normalize("NFKD", cased)
-    return " " if folded.isspace() else folded
+    if folded.isspace():
+        return " "
+    # 'ŉ' falls into an apostrophe and a letter.
+    return "".join("'" if part in _SINGLE_QUOTES else part for part in folded)
 
 
 @dataclass(frozen=True)

@@ -154,10 +154,10 @@ async def test_a_real_server_indexes_and_answers_twice_the_second_time_from_its_
     check_plumbing(first)
     check_plumbing(second)
     # Pages are scored one by one, so that a call is one token; the prompt before the question
-    # (instructions and card at least: pages are very short here) comes from the server's cache.
+    # (the instructions at least: pages are very short here) comes from the server's cache.
     asked = second.usage["select"]
     assert asked.calls == asked.completion_tokens == report.pages
-    assert asked.cached_tokens >= 0.5 * asked.prompt_tokens
+    assert asked.cached_tokens >= 0.4 * asked.prompt_tokens
     assert again.unchanged
     assert not again.usage
 

@@ -155,3 +155,8 @@ def test_variants_of_a_name_share_a_key_and_other_names_do_not() -> None:
     assert entity_key("Straße") == entity_key("STRASSE")
     assert entity_key("İstanbul")
     assert entity_key("Zoe Brand") != entity_key("Zoe Brandt")
+
+
+def test_a_letter_that_falls_into_an_apostrophe_and_a_letter_is_found_in_capitals() -> None:
+    text = "Daar is \u0149 skip."
+    assert find_quote(text, text.upper()) is not None
