@@ -38,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     asked.add_argument("--limit", type=int, default=90, help="questions, spread over the sets")
     asked.add_argument("--paragraphs", type=int, default=50)
     asked.add_argument("--together", type=int, default=1, help="questions asked of one document")
+    asked.add_argument("--at-once", type=int, default=1, help="questions asked side by side")
     asked.add_argument("--plain", action="store_true", help="index without a model: no cards of it")
     asked.add_argument("--sets", default="", help="with commas: hotpotqa, 2wiki, musique")
     asked.add_argument("--drivers", nargs="+", choices=DRIVERS, default=list(DRIVERS))

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -127,12 +127,14 @@ async def ask_all(arguments: argparse.Namespace) -> dict[tuple[str, Driver], Tal
                         await memory.add(bundle.document.source())
                 async with Memory.open(store, profile=served) as memory:
                     for driver in DRIVERS:
+                        waiting: list[Case] = []
                         for case in bundle.cases if driver in arguments.drivers else ():
                             tally = tallies.setdefault((case.set, driver), Tally())
                             if row := known.get((driver, case.id)):
                                 tally.add(row)
                             else:
-                                await _one(memory, bundle, case, driver, tally, arguments.out)
+                                waiting.append(case)
+                        await _each(memory, bundle, waiting, driver, tallies, arguments)
     finally:
         await asyncio.to_thread(pool.close_engines)
     return tallies
@@ -140,6 +142,26 @@ async def ask_all(arguments: argparse.Namespace) -> dict[tuple[str, Driver], Tal
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+async def _each(
+    memory: Memory,
+    bundle: Bundle,
+    cases: Sequence[Case],
+    driver: Driver,
+    tallies: Mapping[tuple[str, Driver], Tally],
+    arguments: argparse.Namespace,
+) -> None:
+    """Ask some at once, which servers that batch need to be busy; each has its row as it ends."""
+    free = asyncio.Semaphore(arguments.at_once)
+
+    async def one(case: Case) -> None:
+        async with free:
+            await _one(memory, bundle, case, driver, tallies[case.set, driver], arguments.out)
+
+    async with asyncio.TaskGroup() as group:
+        for case in cases:
+            group.create_task(one(case))
 
 
 async def _one(

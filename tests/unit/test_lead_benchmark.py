@@ -42,14 +42,14 @@ def write_set(folder: Path) -> None:
     (made / "hotpotqa_dev_fullwiki_500.jsonl").write_text(text, encoding="utf-8")
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
 def test_both_drivers_are_scored_on_every_question(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], at_once: int
 ) -> None:
     write_set(tmp_path)
     out = tmp_path / "rows.jsonl"
-    arguments = parser().parse_args(
-        f"multihop --sets hotpotqa --limit 2 --paragraphs 12 --data {tmp_path} --out {out}".split()
-    )
+    line = f"multihop --sets hotpotqa --limit 2 --paragraphs 12 --data {tmp_path} --out {out}"
+    arguments = parser().parse_args(f"{line} --together 2 --at-once {at_once}".split())
     arguments.run(arguments)
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| hotpotqa")]
     assert [line.split("|")[2].strip() for line in table] == ["lead", "single"]
