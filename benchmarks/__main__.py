@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
         "--sets", default="", help="only these data sets; of one suite of several: SUITE/SET"
     )
     add.add_argument("--together", type=int, default=1, help="questions a document (multihop)")
+    add.add_argument("--at-once", type=int, default=1, help="systems asked side by side")
     add.add_argument(
         "--option", action="append", default=[], metavar="KEY=VALUE", help="of a loader: pack=2"
     )
@@ -100,6 +101,7 @@ def _settings(
         retrieval_only=arguments.retrieval_only,
         budgets=tuple(int(budget) for budget in _listed(arguments.budgets)),
         embeddings=arguments.embeddings,
+        at_once=arguments.at_once,
         parameters=_parameters(arguments.parameters),
     )
 

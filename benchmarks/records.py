@@ -67,21 +67,38 @@ class QuestionLog:
         self._spent: dict[tuple[str, str], dict[str, Usage]] = {}
         for line in self._lines.read():
             self._add(line["system"], line["case"], line["role"], Usage(**line["usage"]))
-        self._now = ("", "")
 
-    def begin(self, system: str, case: str) -> dict[str, Usage]:
-        """The next calls are for this question; returns what earlier runs spent on it."""
-        self._now = (system, case)
-        return dict(self._spent.get(self._now, {}))
+    def of(self, system: str) -> SystemLog:
+        """The log of one system, which asks its questions one after the other."""
+        return SystemLog(self, system)
 
-    async def log_call(self, record: CallRecord) -> None:
-        system, case = self._now
-        line = record.model_dump(mode="json")
-        self._lines.add({"system": system, "case": case, **line})
+    def spent(self, system: str, case: str) -> dict[str, Usage]:
+        """What earlier runs spent on a question."""
+        return dict(self._spent.get((system, case), {}))
+
+    def add(self, system: str, case: str, record: CallRecord) -> None:
+        self._lines.add({"system": system, "case": case, **record.model_dump(mode="json")})
 
     def _add(self, system: str, case: str, role: str, usage: Usage) -> None:
         spent = self._spent.setdefault((system, case), {})
         spent[role] = spent.get(role, Usage()) + usage
+
+
+class SystemLog:
+    """The calls of one system, under the question it is at."""
+
+    def __init__(self, log: QuestionLog, system: str) -> None:
+        self._log = log
+        self._system = system
+        self._case = ""
+
+    def begin(self, case: str) -> dict[str, Usage]:
+        """The next calls are for this question; returns what earlier runs spent on it."""
+        self._case = case
+        return self._log.spent(self._system, case)
+
+    async def log_call(self, record: CallRecord) -> None:
+        self._log.add(self._system, self._case, record)
 
 
 @dataclass(frozen=True)

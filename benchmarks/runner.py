@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from benchmarks.records import (
     QuestionLog,
     Record,
     RunFolder,
+    SystemLog,
     commit,
     now,
     profile_values,
@@ -29,6 +31,7 @@ from benchmarks.scoring import Scores, answer_scores, evidence_scores, judged, r
 from benchmarks.suites.base import BenchDocument, Bundle, Case, Options
 from hmars.coverage import Span
 from hmars.errors import CallFailed
+from hmars.fanout import fan_out
 from hmars.llm.pool import ModelPool
 from hmars.llm.stack import ModelStack
 from hmars.model import Usage
@@ -54,6 +57,9 @@ class RunSettings:
     retrieval_only: bool = False
     budgets: tuple[int, ...] = BUDGETS
     embeddings: str | None = None
+    at_once: int = 1
+    """Systems asked side by side, which servers that batch need to be busy; seconds then say what
+    a question takes beside the others."""
     parameters: Mapping[str, float] = field(default_factory=dict[str, float])
     """Sizes of models whose names do not say them, for FLOPs."""
 
@@ -90,14 +96,15 @@ async def run(settings: RunSettings, embedder: Embedder | None = None) -> RunFol
                     ModelStack(profile, cache=kept, warn=_say)
                 )
             work = folder.path / "work"
-            bench = Bench(profile, tokenizer, work, stack, embedder, log)
+            own = log.of(name)
+            bench = Bench(profile, tokenizer, work, stack, embedder, own)
             if settings.retrieval_only:
                 retriever = systems.make_retriever(name, bench)
-                contenders.append(_Retrieving(name, retriever, settings.budgets))
+                contenders.append(_Retrieving(name, retriever, own, settings.budgets))
             else:
-                contenders.append(_Answering(name, systems.make(name, bench), bench))
+                contenders.append(_Answering(name, systems.make(name, bench), own, bench))
             closing.push_async_callback(contenders[-1].close)
-        await _Run(settings, folder, log, contenders).all()
+        await _Run(settings, folder, contenders).all()
     return folder
 
 
@@ -116,6 +123,7 @@ Found = tuple[Outcome, Scores, Record]
 
 class _Contender(Protocol):
     name: str
+    log: SystemLog
 
     async def build(self, document: BenchDocument) -> Mapping[str, Usage]: ...
 
@@ -127,8 +135,9 @@ class _Contender(Protocol):
 class _Answering:
     """Asks for answers and scores them."""
 
-    def __init__(self, name: str, system: System, bench: Bench) -> None:
+    def __init__(self, name: str, system: System, log: SystemLog, bench: Bench) -> None:
         self.name = name
+        self.log = log
         self._system = system
         self._bench = bench
         self.build = system.build
@@ -145,8 +154,11 @@ class _Answering:
 class _Retrieving:
     """Scores evidence at each budget; the outcome is that of the largest."""
 
-    def __init__(self, name: str, system: Retriever, budgets: Sequence[int]) -> None:
+    def __init__(
+        self, name: str, system: Retriever, log: SystemLog, budgets: Sequence[int]
+    ) -> None:
         self.name = name
+        self.log = log
         self._system = system
         self._budgets = sorted(budgets)
         self.build = system.build
@@ -170,12 +182,10 @@ class _Run:
         self,
         settings: RunSettings,
         folder: RunFolder,
-        log: QuestionLog,
         contenders: Sequence[_Contender],
     ) -> None:
         self._settings = settings
         self._folder = folder
-        self._log = log
         self._contenders = contenders
         self._lines = Lines(folder.records)
         self._done = {
@@ -186,6 +196,8 @@ class _Run:
         self._sizes = role_sizes(settings.profile, settings.parameters)
         self._began = time.monotonic()
         self._asked = 0
+        self._building = asyncio.Lock()
+        """Variants share an index: the first makes it, the others find it made."""
 
     async def all(self) -> None:
         documents: dict[str, str] = {}
@@ -193,8 +205,11 @@ class _Run:
         for bundle in suites.load(self._settings.suite, self._settings.options):
             documents[bundle.document.id] = self._folder.keep(bundle.document)
             cases += len(bundle.cases)
-            for contender in self._contenders:
-                await self._bundle(contender, bundle)
+            await fan_out(
+                self._contenders,
+                partial(self._bundle, bundle=bundle),
+                workers=self._settings.at_once,
+            )
         self._folder.finish(documents, cases)
 
     async def _bundle(self, contender: _Contender, bundle: Bundle) -> None:
@@ -203,10 +218,11 @@ class _Run:
         if not waiting:
             return
         document = bundle.document
-        earlier = self._log.begin(name, f"build {document.id}")
-        began = time.perf_counter()
-        usage = _joined(earlier, await contender.build(document))
-        seconds = time.perf_counter() - began
+        async with self._building:
+            earlier = contender.log.begin(f"build {document.id}")
+            began = time.perf_counter()
+            usage = _joined(earlier, await contender.build(document))
+            seconds = time.perf_counter() - began
         for number, case in enumerate(waiting):
             record = await self._case(contender, document, case)
             if number == 0:
@@ -221,7 +237,7 @@ class _Run:
         )
 
     async def _case(self, contender: _Contender, document: BenchDocument, case: Case) -> Record:
-        earlier = self._log.begin(contender.name, case.id)
+        earlier = contender.log.begin(case.id)
         record = _head(self._settings.suite, contender.name, document, case)
         try:
             outcome, scores, more = await contender.take(document, case)
@@ -299,6 +315,7 @@ def _manifest(settings: RunSettings, tokenizer: str) -> Mapping[str, Any]:
         "prompts": prompt_hashes(settings.profile),
         "tokenizer": tokenizer,
         "embeddings": settings.embeddings,
+        "at_once": settings.at_once,
         "budgets": list(settings.budgets) if settings.retrieval_only else None,
         "options": {
             "limit": options.limit,

@@ -19,6 +19,7 @@ from benchmarks.suites.sets.multihop import load
 from hmars.coverage import Span, coverage, mean_interval
 from hmars.coverage.spans import overlap, union
 from hmars.errors import ModelError
+from hmars.fanout import fan_out
 from hmars.llm.pool import ModelPool
 from hmars.memory import Driver, Memory
 from hmars.model import Answer
@@ -153,15 +154,11 @@ async def _each(
     arguments: argparse.Namespace,
 ) -> None:
     """Ask some at once, which servers that batch need to be busy; each has its row as it ends."""
-    free = asyncio.Semaphore(arguments.at_once)
 
     async def one(case: Case) -> None:
-        async with free:
-            await _one(memory, bundle, case, driver, tallies[case.set, driver], arguments.out)
+        await _one(memory, bundle, case, driver, tallies[case.set, driver], arguments.out)
 
-    async with asyncio.TaskGroup() as group:
-        for case in cases:
-            group.create_task(one(case))
+    await fan_out(cases, one, workers=arguments.at_once)
 
 
 async def _one(

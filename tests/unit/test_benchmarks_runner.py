@@ -342,17 +342,17 @@ def test_answers_are_scored_by_what_their_set_asks_for() -> None:
 
 
 async def test_calls_of_a_killed_question_are_added_when_it_is_asked_again(tmp_path: Path) -> None:
-    log = QuestionLog(tmp_path / "calls.jsonl")
-    log.begin("s", "q1")
+    log = QuestionLog(tmp_path / "calls.jsonl").of("s")
+    log.begin("q1")
     spent = Usage(calls=1, prompt_tokens=7)
     await log.log_call(
         CallRecord(
             ts="", role="read", model="m", prompt="p@1", usage=spent, seconds=0, outcome="ok"
         )
     )
-    again = QuestionLog(tmp_path / "calls.jsonl")
-    assert again.begin("s", "q1") == {"read": spent}
-    assert again.begin("s", "q2") == {}
+    again = QuestionLog(tmp_path / "calls.jsonl").of("s")
+    assert again.begin("q1") == {"read": spent}
+    assert again.begin("q2") == {}
 
 
 def test_the_memory_called_back_is_the_one_that_shares_rare_words() -> None:
