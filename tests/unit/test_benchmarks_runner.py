@@ -30,6 +30,7 @@ from hmars.errors import ConfigError
 from hmars.model import CallRecord, Usage
 from hmars.settings import Profile, load_profile
 from hmars.tokens import WordTokenizer
+from tests.scripted_messages import Gate
 from tests.scripted_server import Reply, ScriptedServer, Seen
 
 ROLES = ("card", "region", "broadcast", "select", "answer", "lead", "read", "judge")
@@ -181,6 +182,21 @@ async def test_a_failed_question_is_unscored_and_asked_again_on_resume(tmp_path:
     assert "error" not in last
     _, page = write_report([tmp_path / "run"], tmp_path / "report")
     assert "failed" in page.read_text(encoding="utf-8")
+
+
+async def test_systems_asked_side_by_side_wait_for_the_model_together(tmp_path: Path) -> None:
+    names = ("bm25", "full-context", "no-context")
+    gate = Gate()
+    with ScriptedServer(models=MODELS) as server:
+        server.on(lambda _: True, Reply("ok", gate=gate))
+        asked = settings_for(tmp_path / "run", names, profile_for(server.base_url), at_once=3)
+        running = asyncio.create_task(run(asked))
+        await server.until(lambda: server.in_flight == 3)
+        gate.open()
+        await running
+    assert {record["system"] for record in records_of(tmp_path / "run")} == set(names)
+    calls = list(Lines(tmp_path / "run" / "calls.jsonl").read())
+    assert {call["system"] for call in calls} == set(names)
 
 
 async def test_a_folder_with_a_run_is_never_mixed_with_another(tmp_path: Path) -> None:
