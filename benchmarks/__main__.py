@@ -40,6 +40,9 @@ def parser() -> argparse.ArgumentParser:
         "--sets", default="", help="only these data sets; of one suite of several: SUITE/SET"
     )
     add.add_argument("--together", type=int, default=1, help="questions a document (multihop)")
+    add.add_argument(
+        "--whole", action="store_true", help="--limit takes all questions of a document, then more"
+    )
     add.add_argument("--at-once", type=int, default=1, help="systems asked side by side")
     add.add_argument(
         "--option", action="append", default=[], metavar="KEY=VALUE", help="of a loader: pack=2"
@@ -95,6 +98,7 @@ def _settings(
             lengths=tuple(int(length) for length in _listed(arguments.lengths)),
             sets=sets_of(arguments.sets, suite),
             together=arguments.together,
+            whole=arguments.whole,
             extra=_options(arguments.option),
         ),
         resume=arguments.resume,

@@ -221,7 +221,10 @@ class _Run:
         async with self._building:
             earlier = contender.log.begin(f"build {document.id}")
             began = time.perf_counter()
-            usage = _joined(earlier, await contender.build(document))
+            try:
+                usage = _joined(earlier, await contender.build(document))
+            except CallFailed as error:
+                return self._unbuilt(contender, bundle, waiting, error, earlier)
             seconds = time.perf_counter() - began
         for number, case in enumerate(waiting):
             record = await self._case(contender, document, case)
@@ -235,6 +238,22 @@ class _Run:
             f"{self._settings.suite}: {name}: {len(waiting)} questions on {document.id} "
             f"({self._asked} asked, {pace:.2f} s each)"
         )
+
+    def _unbuilt(
+        self,
+        contender: _Contender,
+        bundle: Bundle,
+        waiting: Sequence[Case],
+        error: CallFailed,
+        earlier: Mapping[str, Usage],
+    ) -> None:
+        """Every question on this document failed, for this system alone."""
+        spent = _dumped(_joined(earlier, {error.role: error.usage or Usage()}))
+        for number, case in enumerate(waiting):
+            head = _head(self._settings.suite, contender.name, bundle.document, case)
+            cost = {"build_usage": spent} if number == 0 else {}
+            self._lines.add({**head, "error": str(error), "scores": {}, "usage": {}, **cost})
+        _say(f"{contender.name} could not be built on {bundle.document.id}: {error}")
 
     async def _case(self, contender: _Contender, document: BenchDocument, case: Case) -> Record:
         earlier = contender.log.begin(case.id)
@@ -323,6 +342,7 @@ def _manifest(settings: RunSettings, tokenizer: str) -> Mapping[str, Any]:
             "lengths": list(options.lengths),
             "sets": list(options.sets),
             "together": options.together,
+            "whole": options.whole,
             "extra": dict(options.extra),
         },
         "command": " ".join(_public(sys.argv[1:])),

@@ -93,7 +93,7 @@ def _breadth(options: Options) -> Iterator[Bundle]:
             kept = broad(bundle)
         if kept.cases:
             found.append(kept)
-    return iter(spread_cases(found, options.limit, options.seed))
+    return iter(spread_cases(found, options))
 
 
 def _agreements(options: Options) -> set[str]:
@@ -113,7 +113,7 @@ def _limited(bundles: Iterator[Bundle], options: Options) -> Iterator[Bundle]:
     """All of them one by one, or, where there is a limit, a choice that needs all of them first."""
     if options.limit is None:
         return bundles
-    return iter(spread_cases(list(bundles), options.limit, options.seed))
+    return iter(spread_cases(list(bundles), options))
 
 
 def _abstention(options: Options) -> Iterator[Bundle]:
@@ -127,7 +127,7 @@ def _abstention(options: Options) -> Iterator[Bundle]:
         ]
         if without:
             mixed.append(replace(bundle, cases=(*without, *paired)))
-    return iter(spread_cases(mixed, options.limit, options.seed))
+    return iter(spread_cases(mixed, options))
 
 
 def _single(options: Options, name: str, loader: Loader) -> Iterator[Bundle]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -80,6 +81,8 @@ class Options:
     """Only these data sets; empty takes all of the suite."""
     together: int = 1
     """Questions whose paragraphs are packed into one document (multihop)."""
+    whole: bool = False
+    """The limit takes all questions of a document before the next: fewer documents to build on."""
     extra: dict[str, str] = field(default_factory=dict[str, str])
 
     def folder(self, name: str) -> Path:
@@ -200,26 +203,44 @@ def spread(
     return [item for number, item in enumerate(listed) if number in chosen]
 
 
-def spread_cases(bundles: Sequence[Bundle], limit: int | None, seed: int) -> list[Bundle]:
-    """Bundles with at most `limit` questions altogether, spread over sets."""
+def spread_cases(bundles: Sequence[Bundle], options: Options) -> list[Bundle]:
+    """Bundles with at most `options.limit` questions altogether, spread over sets."""
+    if options.whole and options.limit is not None:
+        return _whole(bundles, options.limit, options.seed)
     pairs = [(bundle, case) for bundle in bundles for case in bundle.cases]
     kept = {
         case.id
         for _, case in spread(
             pairs,
-            limit,
+            options.limit,
             stratum=lambda pair: pair[1].set,
             name=lambda pair: pair[1].id,
-            seed=seed,
+            seed=options.seed,
         )
     }
     chosen = [
-        Bundle(
-            bundle.document, tuple(case for case in bundle.cases if case.id in kept), bundle.units
-        )
+        replace(bundle, cases=tuple(case for case in bundle.cases if case.id in kept))
         for bundle in bundles
     ]
     return [bundle for bundle in chosen if bundle.cases]
+
+
+def _whole(bundles: Sequence[Bundle], limit: int, seed: int) -> list[Bundle]:
+    """Documents in turn from every set, at random inside it, each with all its questions."""
+    strata: dict[str, list[Bundle]] = {}
+    for bundle in bundles:
+        if bundle.cases:
+            strata.setdefault(bundle.cases[0].set, []).append(bundle)
+    for listed in strata.values():
+        listed.sort(key=lambda bundle: rank_of(seed, bundle.document.id))
+    chosen: list[Bundle] = []
+    room = limit
+    for bundle in (item for turn in zip_longest(*strata.values()) for item in turn if item):
+        if room <= 0:
+            break
+        chosen.append(replace(bundle, cases=bundle.cases[:room]))
+        room -= len(chosen[-1].cases)
+    return chosen
 
 
 def gold_of(spans: Iterable[Span], labels: Iterable[str] = ()) -> tuple[GoldUnit, ...]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.bench import Bench, Outcome, Passed
 from benchmarks.embeddings import Vectors
 from benchmarks.suites.base import BenchDocument
-from hmars.errors import ConfigError, MissingExtraError
+from hmars.errors import CallFailed, ConfigError, MissingExtraError
 from hmars.llm.contract import ChatRequest, Message, PromptRef
 from hmars.model import Role, Usage
 from hmars.tokens import Tokenizer
@@ -19,6 +21,8 @@ from hmars.tokens import Tokenizer
 Result = TypeVar("Result")
 PROMPT = PromptRef("lightrag", 1, hashlib.sha256(b"lightrag").hexdigest())
 """The prompts are the package's own; their text is part of the cache key all the same."""
+
+UNUSABLE = ("invalid_reply", "length")
 
 
 class PieceTokenizer:
@@ -55,7 +59,11 @@ class PieceTokenizer:
 
 
 class GraphRagSystem:
-    """The entity graph is extracted by the role `card`; `answer` concludes from local search."""
+    """The entity graph is extracted by the role `card`; `answer` concludes from local search.
+
+    A chunk from which the model extracts nothing usable would cost the package the whole document:
+    it is left out of the graph instead, counted, and each answer says how many there are.
+    """
 
     def __init__(self, bench: Bench, size: int) -> None:
         self._bench = bench
@@ -67,6 +75,8 @@ class GraphRagSystem:
         self._document: BenchDocument | None = None
         self._spending = bench.spending()
         self._role: Role = "card"
+        self._failures: Path | None = None
+        """A line for each extraction that failed, beside the graph: a resumed run knows of them."""
 
     async def build(self, document: BenchDocument) -> Mapping[str, Usage]:
         await self.close()
@@ -76,6 +86,7 @@ class GraphRagSystem:
         name = hashlib.sha256(document.id.encode()).hexdigest()[:16]
         folder = self._bench.folder / "lightrag" / name
         folder.mkdir(parents=True, exist_ok=True)
+        self._failures = folder / "failures.txt"
         width = (await self._embed(["width"])).shape[1]
         self._graph = self._package.LightRAG(
             working_dir=str(folder),
@@ -84,13 +95,36 @@ class GraphRagSystem:
                 model_name="benchmark", tokenizer=PieceTokenizer(self._bench.tokenizer)
             ),
             llm_model_func=plain(self._complete),
+            default_llm_timeout=self._patience(),
             embedding_func=self._utilities.EmbeddingFunc(
                 embedding_dim=width, max_token_size=8_192, func=plain(self._embed)
             ),
         )
         await self._graph.initialize_storages()
         await self._graph.ainsert(document.text, ids=[name])
+        await self._check(name)
         return self._spending.usage
+
+    def _patience(self) -> int:
+        """Seconds the package waits for a call: what the endpoint may take with its retries."""
+        role = self._bench.profile.roles.get("card")
+        endpoint = self._bench.profile.endpoints.get(role.endpoint) if role else None
+        return int(endpoint.timeout_s * (endpoint.retries + 1)) if endpoint else 240
+
+    async def _check(self, name: str) -> None:
+        """The package only logs a document that it could not take in.
+
+        Raises:
+            CallFailed: there is no graph of this document.
+        """
+        found = (await self._graph.aget_docs_by_ids(name)).get(name, {})
+        known = found if isinstance(found, Mapping) else vars(found)
+        status = known.get("status", "missing")
+        if getattr(status, "value", status) != "processed":
+            why = known.get("error_msg") or "it gives no reason"
+            raise CallFailed(
+                f"LightRAG made no graph of {name}: {why}", problem="invalid_reply", role="card"
+            )
 
     async def ask(self, question: str) -> Outcome:
         if self._graph is None or self._document is None:
@@ -102,10 +136,12 @@ class GraphRagSystem:
         text = await self._graph.aquery(question, param=parameters)
         found = data.get("data", {}).get("chunks", [])
         evidence, lost = self._located([str(chunk["content"]) for chunk in found])
-        notes = (f"{lost} retrieved chunks are not in the text as they stand",) if lost else ()
-        return Outcome(
-            str(text or ""), evidence, self._spending.usage, self._spending.seconds, notes=notes
-        )
+        notes = [f"{lost} retrieved chunks are not in the text as they stand"] if lost else []
+        if self._failures is not None and self._failures.exists():
+            count = len(self._failures.read_text(encoding="utf-8").splitlines())
+            notes.append(f"{count} extraction calls gave nothing usable: not in the graph")
+        usage, seconds = self._spending.usage, self._spending.seconds
+        return Outcome(str(text or ""), evidence, usage, seconds, notes=tuple(notes))
 
     async def close(self) -> None:
         if self._graph is not None:
@@ -137,7 +173,14 @@ class GraphRagSystem:
             messages.append(Message(role, message["content"]))
         messages.append(Message("user", prompt))
         request = ChatRequest(role=self._role, messages=tuple(messages), prompt=PROMPT)
-        return (await self._spending.model(self._role).complete(request)).text
+        try:
+            return (await self._spending.model(self._role).complete(request)).text
+        except CallFailed as error:
+            if self._role != "card" or error.problem not in UNUSABLE or not self._failures:
+                raise
+            with self._failures.open("a", encoding="utf-8") as file:
+                file.write(" ".join(str(error).split()) + "\n")
+            return ""
 
     async def _embed(self, texts: Sequence[str], **_: object) -> Vectors:
         """One vector a text: the first window's where the embedder gives several."""
@@ -156,6 +199,8 @@ def plain(method: Callable[..., Awaitable[Result]]) -> Callable[..., Awaitable[R
 
 
 def _lightrag() -> Any:  # noqa: ANN401 - a package that may not be there
+    # Its log tells of each chunk; what of it a reader of the numbers must know is in the notes.
+    logging.getLogger("lightrag").setLevel(logging.CRITICAL)
     try:
         return importlib.import_module("lightrag")
     except ModuleNotFoundError:

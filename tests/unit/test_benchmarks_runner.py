@@ -21,12 +21,12 @@ from benchmarks.records import Lines, QuestionLog
 from benchmarks.report import write_report
 from benchmarks.runner import RunSettings, run
 from benchmarks.scoring import answer_scores, evidence_scores
-from benchmarks.suites.base import Case, Options
+from benchmarks.suites.base import BenchDocument, Case, Options
 from benchmarks.suites.filters import plain_terms
 from benchmarks.systems.hierarchy import HmarsSystem
 from benchmarks.systems.sequential import bundled, closest
 from hmars.coverage import GoldUnit
-from hmars.errors import ConfigError
+from hmars.errors import CallFailed, ConfigError
 from hmars.model import CallRecord, Usage
 from hmars.settings import Profile, load_profile
 from hmars.tokens import WordTokenizer
@@ -182,6 +182,35 @@ async def test_a_failed_question_is_unscored_and_asked_again_on_resume(tmp_path:
     assert "error" not in last
     _, page = write_report([tmp_path / "run"], tmp_path / "report")
     assert "failed" in page.read_text(encoding="utf-8")
+
+
+async def test_a_system_that_cannot_be_built_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(self: HmarsSystem, document: BenchDocument) -> dict[str, Usage]:
+        raise CallFailed("no graph", problem="invalid_reply", role="card", usage=Usage(calls=2))
+
+    monkeypatch.setattr(HmarsSystem, "build", broken)
+    await run(settings_for(tmp_path / "run", ("hmars", "bm25")))
+    failed, fine = sorted(records_of(tmp_path / "run"), key=lambda record: "error" not in record)
+    assert (failed["system"], failed["error"], failed["scores"]) == ("hmars", "no graph", {})
+    assert failed["build_usage"] == {"card": {"calls": 2}}
+    assert fine["system"] == "bm25" and "error" not in fine
+
+
+async def test_a_chunk_without_an_extraction_is_left_out_of_the_graph_and_counted(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("lightrag", reason="the extra graphrag is not installed")
+    with ScriptedServer(models=MODELS) as server:
+        server.on("---Entity Types---", Reply("crane " * 400, finish_reason="length"))
+        await run(
+            settings_for(tmp_path / "run", ("graphrag",), profile_for(server.base_url)),
+            HashEmbedder(),
+        )
+    (record,) = records_of(tmp_path / "run")
+    assert "error" not in record
+    assert record["notes"] == ["2 extraction calls gave nothing usable: not in the graph"]
 
 
 async def test_systems_asked_side_by_side_wait_for_the_model_together(tmp_path: Path) -> None:

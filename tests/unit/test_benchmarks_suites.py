@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks import suites
-from benchmarks.suites.base import Bundle, Case, Options, TextBuilder, spread
+from benchmarks.suites.base import (
+    BenchDocument,
+    Bundle,
+    Case,
+    Options,
+    TextBuilder,
+    spread,
+    spread_cases,
+)
 from benchmarks.suites.filters import broad, plain_terms
 from benchmarks.suites.sets import multihop
 from benchmarks.suites.sets.multihop import Paragraph, Question, pack, pack_together
@@ -165,6 +174,49 @@ def test_gold_that_two_questions_share_stands_in_their_text_once() -> None:
 def test_more_gold_than_a_shared_document_has_room_for_is_an_error() -> None:
     with pytest.raises(ConfigError, match="4 gold paragraphs, more than a document of 3"):
         pack_together([question(), other_question()], POOL, 3, 0)
+
+
+def test_too_many_questions_for_a_document_are_named_before_the_first_one_is_given(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "multihop"
+    folder.mkdir()
+
+    def line(number: int, gold: int) -> dict[str, Any]:
+        titles = [f"T{number}.{part}" for part in range(gold)]
+        return {
+            "_id": str(number),
+            "type": "bridge",
+            "question": "q?",
+            "answer": "a",
+            "context": [[title, [f"{title} is here."]] for title in titles],
+            "supporting_facts": [[title, 0] for title in titles],
+        }
+
+    rows = [line(0, 1), line(1, 1), line(2, 3), line(3, 3)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "hotpotqa_gold_400.jsonl").write_text(text, encoding="utf-8")
+    (folder / "hotpotqa_dev_fullwiki_500.jsonl").write_text("", encoding="utf-8")
+    options = Options(data=tmp_path, sets=("hotpotqa",), lengths=(4,), together=2)
+    with pytest.raises(ConfigError, match="take fewer with --together"):
+        multihop.load(options)
+
+
+def test_a_limit_on_whole_documents_leaves_few_documents_with_all_their_questions() -> None:
+    def bundle(name: str, count: int) -> Bundle:
+        cases = tuple(Case(f"{name}/{number}", name[0], "q?") for number in range(count))
+        return Bundle(BenchDocument(name, name, "text"), cases)
+
+    found = [bundle("a1", 3), bundle("a2", 3), bundle("b1", 2), bundle("b2", 4)]
+    chosen = spread_cases(found, Options(limit=6, whole=True))
+    assert len(chosen) in (2, 3)
+    assert sum(len(item.cases) for item in chosen) == 6
+    assert {item.cases[0].set for item in chosen[:2]} == {"a", "b"}
+    whole = {item.document.id: len(item.cases) for item in found}
+    assert all(len(item.cases) == whole[item.document.id] for item in chosen[:-1])
+    assert spread_cases(found, Options(limit=100, whole=True)) != []
+    spread_out = spread_cases(found, Options(limit=4))
+    assert sum(len(item.cases) for item in spread_out) == 4
 
 
 def test_a_set_that_multihop_does_not_have_is_an_error(tmp_path: Path) -> None:

@@ -61,6 +61,16 @@ class Question:
 
 
 def load(options: Options, control: Control = "none") -> Iterator[Bundle]:
+    """The documents of one set after another.
+
+    Raises:
+        ConfigError: the options do not go together; before the first document, not after it.
+    """
+    found = _loaded(options, control)
+    return iter(list(found)) if options.together > 1 else found
+
+
+def _loaded(options: Options, control: Control) -> Iterator[Bundle]:
     folder = options.folder("multihop")
     for name in _sets(options, control):
         questions, pool = read(folder, name)
