@@ -117,11 +117,11 @@ class GraphRagSystem:
         Raises:
             CallFailed: there is no graph of this document.
         """
-        found = (await self._graph.aget_docs_by_ids(name)).get(name, {})
-        known = found if isinstance(found, Mapping) else vars(found)
-        status = known.get("status", "missing")
+        found: Any = (await self._graph.aget_docs_by_ids(name)).get(name) or {}
+        get: Callable[[str], Any] = getattr(found, "get", lambda key: getattr(found, key))
+        status = get("status") or "missing"
         if getattr(status, "value", status) != "processed":
-            why = known.get("error_msg") or "it gives no reason"
+            why = get("error_msg") or "it gives no reason"
             raise CallFailed(
                 f"LightRAG made no graph of {name}: {why}", problem="invalid_reply", role="card"
             )
@@ -199,9 +199,10 @@ def plain(method: Callable[..., Awaitable[Result]]) -> Callable[..., Awaitable[R
 
 
 def _lightrag() -> Any:  # noqa: ANN401 - a package that may not be there
-    # Its log tells of each chunk; what of it a reader of the numbers must know is in the notes.
-    logging.getLogger("lightrag").setLevel(logging.CRITICAL)
     try:
-        return importlib.import_module("lightrag")
+        package = importlib.import_module("lightrag")
     except ModuleNotFoundError:
         raise MissingExtraError("GraphRAG's local search", "graphrag") from None
+    # Its log tells of each chunk; what of it a reader of the numbers must know is in the notes.
+    logging.getLogger("lightrag").setLevel(logging.CRITICAL)
+    return package

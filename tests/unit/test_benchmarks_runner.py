@@ -210,7 +210,7 @@ async def test_a_chunk_without_an_extraction_is_left_out_of_the_graph_and_counte
         )
     (record,) = records_of(tmp_path / "run")
     assert "error" not in record
-    assert record["notes"] == ["2 extraction calls gave nothing usable: not in the graph"]
+    assert record["notes"] == ["4 extraction calls gave nothing usable: not in the graph"]
 
 
 async def test_systems_asked_side_by_side_wait_for_the_model_together(tmp_path: Path) -> None:
