@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -190,9 +191,15 @@ class Bench:
     embedder: Embedder | None = None
     log: CallLog | None = None
     """Where each finished call of the question in hand goes at once."""
+    makers: dict[Path, asyncio.Lock] = field(default_factory=dict[Path, asyncio.Lock])
+    """One lock a file, for all systems of a run."""
 
     def spending(self) -> Spending:
         return Spending(self)
+
+    def alone(self, path: Path) -> asyncio.Lock:
+        """Held while a file that systems share is made: the others then find it made."""
+        return self.makers.setdefault(path, asyncio.Lock())
 
     def prompt(self, name: str) -> Prompt:
         return parse((PROMPTS / f"{name}.md").read_text(encoding="utf-8"), f"{name}.md")

@@ -17,6 +17,7 @@ class DenseRanker:
     """Vectors of chunks, kept on disk under what they were made of."""
 
     def __init__(self, bench: Bench) -> None:
+        self._bench = bench
         self._embedder = bench.needs_embedder()
         self._folder = bench.folder / "vectors"
 
@@ -27,13 +28,12 @@ class DenseRanker:
             digest.update(chunk.text.encode())
             digest.update(b"\x00")
         path = self._folder / f"{digest.hexdigest()}.npz"
-        if path.is_file():
-            kept = np.load(path)
-            self._vectors: Vectors = kept["vectors"]
-            self._owners: list[int] = kept["owners"].tolist()
-            return
-        self._vectors, self._owners = await self._embedder.embed([chunk.text for chunk in chunks])
-        _keep(path, self._vectors, self._owners)
+        async with self._bench.alone(path):
+            if not path.is_file():
+                _keep(path, *await self._embedder.embed([chunk.text for chunk in chunks]))
+        kept = np.load(path)
+        self._vectors: Vectors = kept["vectors"]
+        self._owners: list[int] = kept["owners"].tolist()
 
     async def rank(self, question: str) -> list[Chunk]:
         """All chunks, best first."""
@@ -44,7 +44,7 @@ class DenseRanker:
         return [self._chunks[int(at)] for at in np.argsort(-best, kind="stable")]
 
 
-def _keep(path: Path, vectors: Vectors, owners: list[int]) -> None:
+def _keep(path: Path, vectors: Vectors, owners: Sequence[int]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part.npz")
     np.savez(unfinished, vectors=vectors, owners=np.asarray(owners))

@@ -87,6 +87,7 @@ async def run(settings: RunSettings, embedder: Embedder | None = None) -> RunFol
         )
         log = QuestionLog(folder.path / "calls.jsonl")
         contenders: list[_Contender] = []
+        makers: dict[Path, asyncio.Lock] = {}
         for name in settings.systems:
             stack = None
             if profile.agents == "model":
@@ -97,7 +98,7 @@ async def run(settings: RunSettings, embedder: Embedder | None = None) -> RunFol
                 )
             work = folder.path / "work"
             own = log.of(name)
-            bench = Bench(profile, tokenizer, work, stack, embedder, own)
+            bench = Bench(profile, tokenizer, work, stack, embedder, own, makers)
             if settings.retrieval_only:
                 retriever = systems.make_retriever(name, bench)
                 contenders.append(_Retrieving(name, retriever, own, settings.budgets))
@@ -196,8 +197,6 @@ class _Run:
         self._sizes = role_sizes(settings.profile, settings.parameters)
         self._began = time.monotonic()
         self._asked = 0
-        self._building = asyncio.Lock()
-        """Variants share an index: the first makes it, the others find it made."""
 
     async def all(self) -> None:
         documents: dict[str, str] = {}
@@ -218,14 +217,13 @@ class _Run:
         if not waiting:
             return
         document = bundle.document
-        async with self._building:
-            earlier = contender.log.begin(f"build {document.id}")
-            began = time.perf_counter()
-            try:
-                usage = _joined(earlier, await contender.build(document))
-            except CallFailed as error:
-                return self._unbuilt(contender, bundle, waiting, error, earlier)
-            seconds = time.perf_counter() - began
+        earlier = contender.log.begin(f"build {document.id}")
+        began = time.perf_counter()
+        try:
+            usage = _joined(earlier, await contender.build(document))
+        except CallFailed as error:
+            return self._unbuilt(contender, bundle, waiting, error, earlier)
+        seconds = time.perf_counter() - began
         for number, case in enumerate(waiting):
             record = await self._case(contender, document, case)
             if number == 0:

@@ -199,10 +199,15 @@ def plain(method: Callable[..., Awaitable[Result]]) -> Callable[..., Awaitable[R
 
 
 def _lightrag() -> Any:  # noqa: ANN401 - a package that may not be there
+    # One of its packages would open the root log for everything from DEBUG up.
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    logging.basicConfig(handlers=[handler])
     try:
         package = importlib.import_module("lightrag")
     except ModuleNotFoundError:
         raise MissingExtraError("GraphRAG's local search", "graphrag") from None
     # Its log tells of each chunk; what of it a reader of the numbers must know is in the notes.
-    logging.getLogger("lightrag").setLevel(logging.CRITICAL)
+    # Disabled, as it sets the level whenever it is imported further.
+    logging.getLogger("lightrag").disabled = True
     return package

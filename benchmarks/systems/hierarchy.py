@@ -141,11 +141,12 @@ class HmarsSystem:
         profile = self._profile.model_copy(update={"agents": "extractive"} if plain else {})
         usage: Mapping[str, Usage] = {}
         done = index.with_suffix(".done")
-        if not done.exists():
-            async with Memory.open(index, profile=profile) as memory:
-                report = await memory.add(document.source())
-            usage = report.usage
-            done.write_text(report.document, encoding="utf-8")
+        async with self._bench.alone(index):
+            if not done.exists():
+                async with Memory.open(index, profile=profile) as memory:
+                    report = await memory.add(document.source())
+                usage = report.usage
+                done.write_text(report.document, encoding="utf-8")
         own = folder / f"{self._name}.sqlite"
         if not own.exists():
             await asyncio.to_thread(copy_store, index, own)

@@ -30,7 +30,7 @@ from hmars.errors import CallFailed, ConfigError
 from hmars.model import CallRecord, Usage
 from hmars.settings import Profile, load_profile
 from hmars.tokens import WordTokenizer
-from tests.scripted_messages import Gate
+from tests.scripted_messages import Gate, smallest
 from tests.scripted_server import Reply, ScriptedServer, Seen
 
 ROLES = ("card", "region", "broadcast", "select", "answer", "lead", "read", "judge")
@@ -226,6 +226,28 @@ async def test_systems_asked_side_by_side_wait_for_the_model_together(tmp_path: 
     assert {record["system"] for record in records_of(tmp_path / "run")} == set(names)
     calls = list(Lines(tmp_path / "run" / "calls.jsonl").read())
     assert {call["system"] for call in calls} == set(names)
+
+
+async def test_an_index_in_the_making_is_made_once_and_holds_up_no_other_system(
+    tmp_path: Path,
+) -> None:
+    names = ("hmars", "hmars-no-mid", "bm25")
+    gate = Gate()
+    with ScriptedServer(models=MODELS) as server:
+
+        def card(seen: Seen) -> Reply:
+            return Reply(json.dumps(smallest(seen.schema or {})), gate=gate)
+
+        server.on("write its memory card", card)
+        asked = settings_for(tmp_path / "run", names, profile_for(server.base_url), at_once=3)
+        running = asyncio.create_task(run(asked))
+        await server.until(lambda: any("<evidence 1" in seen.text for seen in server.requests))
+        assert not records_of(tmp_path / "run")
+        gate.open()
+        await running
+    records = records_of(tmp_path / "run")
+    assert {record["system"] for record in records} == set(names)
+    assert [record["build_usage"].get("card") is not None for record in records].count(True) == 1
 
 
 async def test_a_folder_with_a_run_is_never_mixed_with_another(tmp_path: Path) -> None:
