@@ -26,6 +26,8 @@ from hmars.errors import ConfigError
 
 BASE = "hmars"
 """The system that others are compared with, where it is among them."""
+NAMED = 4
+"""More systems than this are counted in the title."""
 
 
 def write_report(folders: Sequence[Path], out: Path) -> list[Path]:
@@ -39,11 +41,13 @@ def write_report(folders: Sequence[Path], out: Path) -> list[Path]:
     manifests = [read_manifest(folder) for folder in folders]
     if len({manifest["suite"] for manifest in manifests}) > 1:
         raise ConfigError("A report is about one suite: give the folders of one at a time.")
-    records = _records(folders)
+    records = _records(folders, [name for one in manifests for name in one["systems"]])
     if not records:
         raise ConfigError(f"{folders[0]} has no records yet: the run has just begun.")
     tables = tables_of(records)
-    title = f"{manifests[0]['suite']}: {', '.join(systems_of(records))}"
+    names = systems_of(records)
+    many = len(names) > NAMED
+    title = f"{manifests[0]['suite']}: {f'{len(names)} systems' if many else ', '.join(names)}"
     facts = _facts(manifests, records)
     by_case: dict[str, list[Record]] = {}
     for record in records:
@@ -97,12 +101,14 @@ def markdown_table(table: Table) -> str:
     )
 
 
-def _records(folders: Sequence[Path]) -> list[Record]:
+def _records(folders: Sequence[Path], order: Sequence[str]) -> list[Record]:
+    """The last record of each question, systems in the order they were named in."""
     last: dict[tuple[str, str], Record] = {}
     for folder in folders:
         for record in Lines(RunFolder(folder).records).read():
             last[record["system"], record["case"]] = record
-    return list(last.values())
+    place = {name: at for at, name in reversed(list(enumerate(order)))}
+    return sorted(last.values(), key=lambda record: place.get(record["system"], len(order)))
 
 
 def _facts(manifests: Sequence[Record], records: Sequence[Record]) -> list[tuple[str, str]]:

@@ -13,10 +13,12 @@ from hmars.coverage.spans import Span, overlap, trimmed, union
 
 STYLE = """
 :root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1rem;
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1500px; margin: 2rem auto; padding: 0 1rem;
   color: #1c1c1c; background: #fff; }
 table { border-collapse: collapse; font-size: 13px; margin: .5rem 0 .3rem; }
 .wide { overflow-x: auto; }
+.wide tr > :first-child { position: sticky; left: 0; background: #fff; }
+p, pre, summary { max-width: 1100px; }
 .facts th, .facts td { white-space: normal; border-bottom: 1px solid #ddd; vertical-align: top; }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid #ddd;
   white-space: nowrap; font-variant-numeric: tabular-nums; }
@@ -29,7 +31,8 @@ pre { white-space: pre-wrap; font: 13px/1.45 ui-monospace, monospace; background
   padding: .6rem; border-radius: 4px; }
 mark { background: #cdebd0; } .missing { background: #f8d7d0; }
 @media (prefers-color-scheme: dark) {
-  body { background: #16181b; color: #e4e4e4; } pre { background: #22262a; }
+  body, .wide tr > :first-child { background: #16181b; }
+  body { color: #e4e4e4; } pre { background: #22262a; }
   th, td { border-color: #3a3f44; } svg text { fill: #ccc; } svg .grid { stroke: #3a3f44; }
   mark { background: #24502c; color: inherit; } .missing { background: #5a2a22; }
   .note { color: #999; }

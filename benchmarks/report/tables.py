@@ -120,7 +120,8 @@ def budget_table(records: Sequence[Record], title: str) -> Table:
 
 
 def set_table(records: Sequence[Record], value: Callable[[int | None], Value]) -> Table:
-    """One row a set, one column a system; with budgets, all of them in a cell."""
+    """One row a set, one column a system, or the other way round where there are more systems;
+    with budgets, all of them in a cell."""
     budgets = budgets_of(records)
     names = systems_of(records)
     rows: list[tuple[str, ...]] = []
@@ -141,7 +142,10 @@ def set_table(records: Sequence[Record], value: Callable[[int | None], Value]) -
         if budgets
         else "The measure of each question: " + ", ".join(MAIN)
     )
-    return Table("By data set", ("set", "questions", *names), tuple(rows), what)
+    table = (("set", "questions", *names), *rows)
+    if len(names) > len(rows):
+        table = tuple(zip(*table, strict=True))
+    return Table("By data set", table[0], tuple(table[1:]), what)
 
 
 def difference_table(records: Sequence[Record], base: str, measures: Mapping[str, Value]) -> Table:
@@ -201,14 +205,17 @@ def answer_table(records: Sequence[Record]) -> Table:
         rows.append(
             (
                 system,
-                *(cell(interval(mine, _at(name, None))) for name in measures),
                 str(len(mine)),
-                str(unscored),
                 str(failed),
+                str(unscored),
+                *(cell(interval(mine, _at(name, None))) for name in measures),
             )
         )
-    head = ("system", *measures, "questions", "unscored", "failed")
-    note = "An empty cell: the system passes on no source text, or has no such questions."
+    head = ("system", "questions", "failed", "unscored", *measures)
+    note = (
+        "An empty cell: the system passes on no source text, or has no such questions. Means are "
+        "over questions that did not fail; the differences below, over those where neither did."
+    )
     return Table("Evidence and answers", head, tuple(rows), note)
 
 

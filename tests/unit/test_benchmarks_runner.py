@@ -293,6 +293,21 @@ async def test_recall_grows_with_the_budget_and_all_text_has_it_all(tmp_path: Pa
     assert len(list((tmp_path / "report" / "q").glob("*.html"))) == 4
 
 
+async def test_a_report_names_systems_in_the_order_they_were_asked_for(tmp_path: Path) -> None:
+    names = ("hmars", "hmars-no-mid", "bm25", "bm25-1k", "full-context")
+    await run(settings_for(tmp_path / "run", names, retrieval_only=True, budgets=(200,)))
+    records = tmp_path / "run" / "records.jsonl"
+    lines = records.read_text(encoding="utf-8").splitlines(keepends=True)
+    records.write_text("".join(reversed(lines)), encoding="utf-8")
+    markdown, _ = write_report([tmp_path / "run"], tmp_path / "report")
+    text = markdown.read_text(encoding="utf-8")
+    assert text.startswith("# ruler: 5 systems\n")
+    for table in text.split("\n## ")[1:]:
+        firsts = [row.split(" | ")[0].strip("| ") for row in table.splitlines() if row[:1] == "|"]
+        assert [name for name in firsts if name in names] in (list(names), list(names[1:]))
+    assert "|\n| --- | --- |\n| questions | 1 |\n| hmars |" in text
+
+
 async def test_the_ablation_asks_only_regions_with_a_hint_of_their_own(tmp_path: Path) -> None:
     bench = Bench(load_profile("extractive"), WordTokenizer(), tmp_path)
     document = next(iter(_ruler())).document
