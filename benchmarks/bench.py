@@ -17,7 +17,7 @@ from benchmarks.suites.base import BenchDocument
 from hmars.errors import ConfigError
 from hmars.llm.contract import CallLog, ChatModel, ChatRequest, Message, value_of
 from hmars.llm.stack import ModelStack
-from hmars.model import Role, Usage
+from hmars.model import CallRecord, Role, Usage
 from hmars.prompts import PromptLibrary
 from hmars.prompts.load import Prompt, parse
 from hmars.prompts.prompted import PromptedModel
@@ -80,6 +80,12 @@ class Retriever(Protocol):
     async def retrieve(self, question: str, budget: int) -> Outcome: ...
 
     async def close(self) -> None: ...
+
+
+class QuestionCalls(CallLog, Protocol):
+    """Where finished calls go, under the question in hand."""
+
+    def add(self, record: CallRecord) -> None: ...
 
 
 @dataclass
@@ -189,7 +195,7 @@ class Bench:
     folder: Path
     stack: ModelStack | None = None
     embedder: Embedder | None = None
-    log: CallLog | None = None
+    log: QuestionCalls | None = None
     """Where each finished call of the question in hand goes at once."""
     makers: dict[Path, asyncio.Lock] = field(default_factory=dict[Path, asyncio.Lock])
     """One lock a file, for all systems of a run."""

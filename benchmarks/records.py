@@ -15,6 +15,7 @@ from typing import Any, cast
 from benchmarks.bench import PROMPTS
 from benchmarks.suites.base import BenchDocument
 from hmars.errors import ConfigError, InputError
+from hmars.llm.contract import ReplyCache
 from hmars.model import CallRecord, Usage
 from hmars.prompts import PromptLibrary
 from hmars.prompts.load import parse
@@ -97,8 +98,28 @@ class SystemLog:
         self._case = case
         return self._log.spent(self._system, case)
 
-    async def log_call(self, record: CallRecord) -> None:
+    def add(self, record: CallRecord) -> None:
         self._log.add(self._system, self._case, record)
+
+    async def log_call(self, record: CallRecord) -> None:
+        self.add(record)
+
+
+@dataclass(frozen=True)
+class RunReplies:
+    """Replies of one system, kept as long as the run's folder is.
+
+    A store keeps a reply on a document only while it has the document, so that none outlives it.
+    A run has its documents in files, so its replies are bound to none.
+    """
+
+    kept: ReplyCache
+
+    async def get_reply(self, key: str) -> str | None:
+        return await self.kept.get_reply(key)
+
+    async def put_reply(self, key: str, payload: str, documents: tuple[str, ...]) -> None:
+        await self.kept.put_reply(key, payload, ())
 
 
 @dataclass(frozen=True)

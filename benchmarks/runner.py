@@ -21,6 +21,7 @@ from benchmarks.records import (
     QuestionLog,
     Record,
     RunFolder,
+    RunReplies,
     SystemLog,
     commit,
     now,
@@ -92,7 +93,7 @@ async def run(settings: RunSettings, embedder: Embedder | None = None) -> RunFol
             stack = None
             if profile.agents == "model":
                 # Kept replies are each system's own: none is free because another asked before.
-                kept = replies.reply_cache(name)
+                kept = RunReplies(replies.reply_cache(name))
                 stack = await closing.enter_async_context(
                     ModelStack(profile, cache=kept, warn=_say)
                 )

@@ -25,9 +25,11 @@ from hmars.indexing.read import read_source
 from hmars.indexing.sources import find_files
 from hmars.llm.budget import Budget
 from hmars.llm.pool import ModelPool
+from hmars.llm.record import ToldLog
 from hmars.model import (
     WAITING,
     Answer,
+    CallRecord,
     Document,
     DocumentIndex,
     IndexReport,
@@ -55,7 +57,7 @@ OnText = Callable[[str], None]
 Source = str | Path | SourceText
 
 
-def _ignore(_: str) -> None:
+def _ignore(_: object) -> None:
     return None
 
 
@@ -70,6 +72,7 @@ class Memory(Closing):
         *,
         on_progress: OnProgress | None = None,
         on_warning: Callable[[str], None] = _ignore,
+        on_call: Callable[[CallRecord], None] = _ignore,
     ) -> None:
         self.profile = profile
         self.namespace = namespace
@@ -79,7 +82,11 @@ class Memory(Closing):
         self._prompts = PromptLibrary(profile.prompts.dir)
         self._tokenizer: Tokenizer | None = None
         self._pool = ModelPool(
-            profile, store.reply_cache(namespace), store.call_log(namespace), on_warning, self._wait
+            profile,
+            store.reply_cache(namespace),
+            ToldLog(store.call_log(namespace), on_call),
+            on_warning,
+            self._wait,
         )
         self._asker = Asker(profile, self._prompts)
         self._portal = Portal()
@@ -96,6 +103,7 @@ class Memory(Closing):
         create: bool = True,
         on_progress: OnProgress | None = None,
         on_warning: Callable[[str], None] = _ignore,
+        on_call: Callable[[CallRecord], None] = _ignore,
     ) -> Self:
         """Open or create a store.
 
@@ -106,6 +114,7 @@ class Memory(Closing):
             create: make the store where there is none; else that is an error.
             on_progress: called with each step of a long run.
             on_warning: called with things worth knowing that stop nothing.
+            on_call: called with each finished call to a model; holds no text.
 
         Raises:
             ConfigError: the profile cannot work.
@@ -121,6 +130,7 @@ class Memory(Closing):
             namespace,
             on_progress=on_progress,
             on_warning=on_warning,
+            on_call=on_call,
         )
         memory._prompts.check()
         return memory

@@ -141,16 +141,17 @@ class HmarsSystem:
         profile = self._profile.model_copy(update={"agents": "extractive"} if plain else {})
         usage: Mapping[str, Usage] = {}
         done = index.with_suffix(".done")
+        told = self._bench.log.add if self._bench.log else _untold
         async with self._bench.alone(index):
             if not done.exists():
-                async with Memory.open(index, profile=profile) as memory:
+                async with Memory.open(index, profile=profile, on_call=told) as memory:
                     report = await memory.add(document.source())
                 usage = report.usage
                 done.write_text(report.document, encoding="utf-8")
         own = folder / f"{self._name}.sqlite"
         if not own.exists():
             await asyncio.to_thread(copy_store, index, own)
-        self._open = Memory.open(own, profile=self._profile, create=False)
+        self._open = Memory.open(own, profile=self._profile, create=False, on_call=told)
         self._document = done.read_text(encoding="utf-8")
         self._scope = Scope((await self._open.hierarchy(self._document),))
         return usage
@@ -222,6 +223,10 @@ class HmarsSystem:
         if self._variant == "dispatched":
             return replace(agents, selector=OnlyDispatched(agents.selector))
         return agents
+
+
+def _untold(_: object) -> None:
+    return None
 
 
 def copy_store(source: Path, target: Path) -> None:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hmars.errors import CallFailed, EndpointError, ModelError
 from hmars.llm.clock import Clock, SystemClock
 from hmars.llm.contract import CallLog, ChatModel, ChatReply, ChatRequest
 from hmars.model import CallRecord, Usage
+
+
+@dataclass(frozen=True)
+class ToldLog:
+    """A log that tells someone else of each call as well."""
+
+    log: CallLog
+    tell: Callable[[CallRecord], None]
+
+    async def log_call(self, record: CallRecord) -> None:
+        await self.log.log_call(record)
+        self.tell(record)
 
 
 class Recorder:

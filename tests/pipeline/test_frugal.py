@@ -17,7 +17,7 @@ from hmars.cli.usage import usage_text
 from hmars.demo_text import language_reference
 from hmars.indexing.estimate import RoleEstimate
 from hmars.llm.budget import Budget
-from hmars.model import Usage
+from hmars.model import CallRecord, Usage
 from hmars.settings import PartitionSettings
 from tests.pipeline.support_server import ROLES, entries, piers, profile_for, stage
 from tests.scripted_server import Reply, ScriptedServer, Seen
@@ -300,3 +300,16 @@ async def test_an_estimate_knows_that_cards_which_failed_are_written_without_the
     spent = report.usage["region"]
     assert foreseen.calls == spent.calls
     assert foreseen.prompt_tokens == pytest.approx(spent.prompt_tokens, rel=0.2)
+
+
+async def test_each_finished_call_is_told_to_who_wants_to_know(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    told: list[CallRecord] = []
+    async with memory_at(tmp_path, server, on_call=told.append) as memory:
+        await memory.add(piers(COUNT), title="Piers")
+        await memory.ask("Who is the keeper of pier 1?")
+        await memory.ask("Who is the keeper of pier 1?")
+    assert sum(record.usage.calls for record in told) == len(server.requests)
+    assert {"card", "select", "answer"} <= {record.role for record in told}
+    assert [record.outcome for record in told if record.role == "answer"] == ["ok", "cached"]

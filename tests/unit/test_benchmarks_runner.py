@@ -184,6 +184,26 @@ async def test_a_failed_question_is_unscored_and_asked_again_on_resume(tmp_path:
     assert "failed" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("system", ["hmars", "hmars-no-mid", "rerank"])
+async def test_what_a_failed_question_paid_for_is_not_paid_again(
+    tmp_path: Path, system: str
+) -> None:
+    with ScriptedServer(models=MODELS) as server:
+        server.on("yes or no", Reply("yes", logprobs=[("yes", -0.1), ("no", -2.4)]))
+        server.on("<evidence 1", Reply(status=500), times=1)
+        asked = settings_for(tmp_path / "run", (system,), profile_for(server.base_url))
+        await run(asked, HashEmbedder())
+        assert records_of(tmp_path / "run")[-1]["error"]
+        paid = len(server.requests)
+        await run(replace(asked, resume=True), HashEmbedder())
+        again = server.requests[paid:]
+    last = records_of(tmp_path / "run")[-1]
+    assert "error" not in last
+    assert len(again) == 1
+    spent = [*last["usage"].values(), *last["build_usage"].values()]
+    assert sum(usage.get("calls", 0) for usage in spent) == paid + 1
+
+
 async def test_a_system_that_cannot_be_built_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
