@@ -16,7 +16,9 @@ from benchmarks import systems
 from benchmarks.__main__ import main, sets_of
 from benchmarks.bench import Bench, Outcome, Passed
 from benchmarks.check import differences, means
+from benchmarks.chunks import Chunk
 from benchmarks.embeddings import Vectors
+from benchmarks.ranking import DenseRanker
 from benchmarks.records import Lines, QuestionLog
 from benchmarks.report import write_report
 from benchmarks.runner import RunSettings, run
@@ -291,6 +293,26 @@ async def test_a_manifest_names_no_folder_of_this_machine(
     await run(settings_for(tmp_path / "run", ("bm25",), retrieval_only=True, budgets=(100,)))
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["command"] == "run --data data --set tokenizer.name=t.json a/b=c"
+
+
+async def test_documents_that_begin_alike_are_embedded_once(tmp_path: Path) -> None:
+    embedded: list[str] = []
+
+    class Counting(HashEmbedder):
+        async def embed(self, texts: Sequence[str]) -> tuple[Vectors, list[int]]:
+            embedded.extend(texts)
+            return await super().embed(texts)
+
+    bench = Bench(load_profile("extractive"), WordTokenizer(), tmp_path, embedder=Counting())
+    chunks = [
+        Chunk(number, 0, 1, 1, text)
+        for number, text in enumerate(["a red boat", "a mill", "a mill", "the mayor slept"])
+    ]
+    for length in (3, 4):
+        ranker = DenseRanker(bench)
+        await ranker.index(chunks[:length])
+    assert embedded == ["a red boat", "a mill", "the mayor slept"]
+    assert (await ranker.rank("mayor"))[0] == chunks[3]
 
 
 async def test_recall_grows_with_the_budget_and_all_text_has_it_all(tmp_path: Path) -> None:
