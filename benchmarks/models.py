@@ -26,7 +26,15 @@ from hmars.llm.pool import ModelPool
 from hmars.memory import Memory
 from hmars.model import Answer, DocumentIndex, Group, Mark, SourceText, Usage
 from hmars.prompts import PromptLibrary
-from hmars.query.agents import Broadcast, Draft, EvidenceBlock, OnText, QueryAgents, Scope
+from hmars.query.agents import (
+    Broadcast,
+    Draft,
+    EvidenceBlock,
+    OnText,
+    QueryAgents,
+    Scope,
+    Selections,
+)
 from hmars.query.family import model_query_agents
 from hmars.query.pipeline import AskSettings, ask
 from hmars.settings import Profile, load_profile
@@ -169,13 +177,13 @@ class Scores:
         self._cut = agents.cut
         self._seen: dict[int, float] = {}
 
-    def __call__(self, selections: Any) -> Any:  # noqa: ANN401 - as `Cut`
+    def __call__(self, selections: Selections) -> Selections:
         self._seen = {
             choice.page.index - 1: choice.confidence
             for found in selections.values()
             for choice in found.pages
         }
-        return self._cut(selections) if self._cut else dict(selections)
+        return self._cut(selections) if self._cut else selections
 
     def best(self) -> list[tuple[int, float]]:
         ranked = sorted(self._seen.items(), key=lambda item: -item[1])

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -128,7 +129,7 @@ class HmarsSystem:
         self._extractive = ExtractiveMemory()
         self._document = ""
         self._scope: Scope | None = None
-        self._remembered: tuple[RememberingBroadcaster, Remembering] | None = None
+        self._remembered: QueryAgents | None = None
 
     async def build(self, document: BenchDocument) -> Mapping[str, Usage]:
         await self.close()
@@ -173,12 +174,13 @@ class HmarsSystem:
         spending = self._bench.spending()
         if self._remembered is None:
             agents = self._agents(spending)
-            self._remembered = (
-                RememberingBroadcaster(agents.broadcaster),
-                Remembering(agents.selector),
+            self._remembered = replace(
+                agents,
+                broadcaster=RememberingBroadcaster(agents.broadcaster),
+                selector=Remembering(agents.selector),
+                answerer=NoAnswer(),
             )
-        broadcaster, selector = self._remembered
-        answer = await self._ask(question, QueryAgents(broadcaster, selector, NoAnswer()), budget)
+        answer = await self._ask(question, self._remembered, budget)
         return replace(outcome_of(answer), text="", usage=spending.usage)
 
     async def close(self) -> None:
@@ -216,7 +218,12 @@ class HmarsSystem:
         else:
             library = PromptLibrary(self._profile.prompts.dir)
             agents = model_query_agents(
-                self._profile, spending.model, library, self._bench.tokenizer, scope
+                self._profile,
+                spending.model,
+                library,
+                self._bench.tokenizer,
+                scope,
+                partial(self._extractive.index, scope, self._bench.tokenizer),
             )
         if self._variant == "no-mid":
             return replace(agents, broadcaster=QuestionOnly())

@@ -127,8 +127,12 @@ class Selector(Protocol):
     ) -> RegionSelection: ...
 
 
-Cut = Callable[[Mapping[tuple[str, int], RegionSelection]], dict[tuple[str, int], RegionSelection]]
-"""Selections by document and region, to those that count; none is left out."""
+Selections = Mapping[tuple[str, int], RegionSelection]
+"""By document and region."""
+Cut = Callable[[Selections], Selections]
+"""Selections to what of them counts; no region is left out."""
+Divide = Callable[[str, Sequence[tuple[str, SelectedPage]]], Sequence[SelectedPage]]
+"""A question and pages of documents that a selector judged whole, to the same with passages."""
 
 
 class Answerer(Protocol):
@@ -146,3 +150,5 @@ class QueryAgents:
     answerer: Answerer
     cut: Cut | None = None
     """Looks at what all regions selected and says what of it counts; None: all of it."""
+    divide: Divide | None = None
+    """Asked where the selected pages do not fit the budget; None: the selector gave passages."""

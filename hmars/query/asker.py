@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -72,7 +73,14 @@ class Asker:
             if call.driver == "lead":
                 lexical = self._extractive.index(scope, tokenizer)
         else:
-            agents = model_query_agents(self.profile, call.models, self.prompts, tokenizer, scope)
+            agents = model_query_agents(
+                self.profile,
+                call.models,
+                self.prompts,
+                tokenizer,
+                scope,
+                partial(self._extractive.index, scope, tokenizer),
+            )
         if call.driver == "lead":
             return await ask_with_lead(
                 question,

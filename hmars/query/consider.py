@@ -15,11 +15,11 @@ from hmars.query.agents import (
     RegionSelection,
     Scope,
     SelectedPage,
+    Selections,
 )
 from hmars.query.ledger import LedgerBook, RegionKey
 
 OnProgress = Callable[[Progress], None]
-Selections = Mapping[RegionKey, RegionSelection]
 
 
 @dataclass
@@ -105,7 +105,7 @@ async def select_all(
         return selection
 
     answers = await fan_out(regions, ask, workers=workers)
-    selections = {
+    selections: Selections = {
         (index.document.id, region.index): selection
         for (index, region), selection in zip(regions, answers, strict=True)
     }

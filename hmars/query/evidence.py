@@ -8,7 +8,7 @@ the middle of a sentence at the edge of its page is widened to the end of that s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hmars.lexical import sentences
@@ -59,17 +59,23 @@ def assemble(
     selections: Mapping[RegionKey, RegionSelection],
     budget_tokens: int,
     tokenizer: Tokenizer,
+    divide: Callable[[Sequence[tuple[str, SelectedPage]]], Sequence[SelectedPage]] | None = None,
 ) -> Evidence:
     """Fit what the regions selected into `budget_tokens`, the least confident left out first.
 
     Tokens are those of the evidence text, counted both by block and by span: neither sum exceeds
-    the budget. Headers around the blocks are the prompt's affair.
+    the budget. Headers around the blocks are the prompt's affair. `divide` gives passages to pages
+    of documents, for a selector that gives none.
     """
     selected = list(_selected(scope, selections))
     whole = [_whole(place, choice) for place, choice in selected]
     if sum(piece.tokens for piece in whole) <= budget_tokens:
         chosen = whole
     else:
+        if divide is not None:
+            documents = [scope.indexes[place].document.id for place, _ in selected]
+            divided = divide([(key, it) for key, (_, it) in zip(documents, selected, strict=True)])
+            selected = [(place, it) for (place, _), it in zip(selected, divided, strict=True)]
         pieces = [
             piece
             for place, choice in selected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from hmars.graph import across_groups
 from hmars.llm.contract import ChatModel
@@ -10,7 +11,9 @@ from hmars.model import CrossReference, Role
 from hmars.prompts import PromptedModel, PromptLibrary
 from hmars.query.agents import QueryAgents, Scope
 from hmars.query.model_agents import ListwiseSelector, ModelAnswerer, ModelBroadcaster
+from hmars.query.passages import LexicalDivider
 from hmars.query.pointwise import Cutter, PointwiseSelector
+from hmars.query.ranking import LexicalIndex
 from hmars.settings import Profile
 from hmars.tokens import Tokenizer
 
@@ -21,8 +24,13 @@ def model_query_agents(
     prompts: PromptLibrary,
     tokenizer: Tokenizer,
     scope: Scope,
+    index: Callable[[], LexicalIndex] | None = None,
 ) -> QueryAgents:
-    """Agents that ask models, for one scope."""
+    """Agents that ask models, for one scope.
+
+    `index` gives the scope's passages where they are kept; without it they are ranked anew.
+    """
+    index = index or cache(lambda: LexicalIndex(scope, tokenizer))
 
     def prompted(role: Role, name: str) -> PromptedModel:
         # Another family's tokenizer may count very differently: the reader is often another family.
@@ -40,10 +48,11 @@ def model_query_agents(
         ),
         answerer=ModelAnswerer(prompted("answer", "answer_question")),
         cut=(
-            Cutter(profile.answer.max_prompt_tokens, profile.select.gap, profile.select.least)
+            Cutter(profile.select.gap, profile.select.least)
             if profile.select.mode == "pointwise"
             else None
         ),
+        divide=LexicalDivider(index),
     )
 
 

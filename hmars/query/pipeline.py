@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from hmars.model import Answer, Ledger, Progress, Seconds, Usage
-from hmars.query.agents import OnText, QueryAgents, Scope
+from hmars.query.agents import OnText, QueryAgents, Scope, Selections
 from hmars.query.citations import VerifiedAnswer, verify
 from hmars.query.consider import (
     OnProgress,
-    Selections,
     broadcast_all,
     select_all,
     select_everything,
@@ -74,7 +74,8 @@ async def ask(
             question, scope, agents, guidance, book, workers=workers, on_progress=on_progress
         )
         selected_at = clock()
-    evidence = assemble(scope, selections, settings.max_evidence_tokens, tokenizer)
+    divide = partial(agents.divide, question) if agents.divide is not None else None
+    evidence = assemble(scope, selections, settings.max_evidence_tokens, tokenizer, divide)
     if on_progress is not None:
         on_progress(Progress("answer", 0, 1))
     absent = NOT_IN_WHAT_WAS_READ if book.unread else NOT_IN_DOCUMENT

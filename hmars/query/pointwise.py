@@ -148,32 +148,22 @@ class Cutter:
     """Which of the scored pages count: the best of the whole scope, down to a gap.
 
     A page counts while it is at most `gap` log-odds below the best page of the scope and above
-    `least` log-odds, and while the better ones leave room in `budget_tokens`. A region none of
-    whose pages counts has abstained.
+    `least` log-odds. Where such pages hold more than the evidence budget, their passages compete
+    for it. A region none of whose pages counts has abstained.
     """
 
-    budget_tokens: int
     gap: float
     least: float
 
     def __call__(
         self, selections: Mapping[tuple[str, int], RegionSelection]
     ) -> dict[tuple[str, int], RegionSelection]:
-        ranked = sorted(
-            ((key, choice) for key, found in selections.items() for choice in found.pages),
-            key=lambda item: -item[1].confidence,
-        )
-        kept: dict[tuple[str, int], list[SelectedPage]] = {}
-        left = self.budget_tokens
-        floor = max(self.least, _log_odds(ranked[0][1].confidence) - self.gap) if ranked else 0.0
-        for key, choice in ranked:
-            if left <= 0 or _log_odds(choice.confidence) < floor:
-                break
-            kept.setdefault(key, []).append(choice)
-            left -= choice.page.tokens
+        odds = [_log_odds(it.confidence) for found in selections.values() for it in found.pages]
+        floor = max(self.least, max(odds, default=0.0) - self.gap)
         return {
             key: replace(
-                found, pages=tuple(sorted(kept.get(key, ()), key=lambda it: it.page.index))
+                found,
+                pages=tuple(it for it in found.pages if _log_odds(it.confidence) >= floor),
             )
             for key, found in selections.items()
         }

@@ -136,18 +136,13 @@ def kept(cut: Cutter, odds: dict[int, list[float]]) -> list[list[int]]:
     return [[choice.page.index for choice in it.pages] for it in cut(selections(odds)).values()]
 
 
-def test_pages_are_taken_from_the_top_of_the_whole_scope_until_the_budget() -> None:
-    cut = Cutter(budget_tokens=20, gap=50.0, least=-50.0)
-    assert kept(cut, {1: [0.0, 3.0], 2: [1.0, 2.0]}) == [[2], [4]]
-
-
 def test_a_gap_below_the_best_page_ends_the_selection() -> None:
-    cut = Cutter(budget_tokens=1000, gap=4.0, least=-50.0)
+    cut = Cutter(gap=4.0, least=-50.0)
     assert kept(cut, {1: [5.0, 0.5], 2: [1.5, -9.0]}) == [[1], [3]]
 
 
 def test_a_region_whose_pages_all_score_low_abstains() -> None:
-    cut = Cutter(budget_tokens=1000, gap=4.0, least=-4.0)
+    cut = Cutter(gap=4.0, least=-4.0)
     assert kept(cut, {1: [-5.0, -6.0], 2: [-4.5, -9.0]}) == [[], []]
     assert cut({}) == {}
 
@@ -155,7 +150,7 @@ def test_a_region_whose_pages_all_score_low_abstains() -> None:
 @given(st.lists(st.lists(st.floats(-30, 30), min_size=1, max_size=4), min_size=1, max_size=5))
 def test_no_page_is_kept_below_one_that_is_not(odds: list[list[float]]) -> None:
     given_to_it = selections(dict(enumerate(odds)))
-    cut = Cutter(budget_tokens=30, gap=6.0, least=-8.0)(given_to_it)
+    cut = Cutter(gap=6.0, least=-8.0)(given_to_it)
     assert set(cut) == set(given_to_it)
     chosen = {choice.page.index for it in cut.values() for choice in it.pages}
     pages = [choice for it in given_to_it.values() for choice in it.pages]

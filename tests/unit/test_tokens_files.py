@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -126,7 +127,10 @@ def test_a_tokenizer_without_offsets_gives_approximate_starts() -> None:
         ("transformers:some/name", "hmars\\[transformers\\]"),
     ],
 )
-def test_a_tokenizer_that_cannot_be_loaded_is_one_clear_sentence(name: str, message: str) -> None:
+def test_a_tokenizer_that_cannot_be_loaded_is_one_clear_sentence(
+    name: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)  # as if it were not installed
     with pytest.raises(ConfigError, match=message) as caught:
         load_tokenizer(name)
     assert isinstance(caught.value, MissingExtraError) == name.startswith("transformers:")
